@@ -1,0 +1,75 @@
+# Everything that people and CI do with this project: `make help`.
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# How long the demo runs: 20s, 5m; empty until Ctrl-C.
+FOR ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo setup tools prometheus lab fmt lint docs docs-check check test test-fast bench golden lock clean
+
+help: ## Show what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+demo: $(BIN)/brokerwire ## Install into .venv and run the demo; FOR=20s ends by itself
+	$(BIN)/brokerwire demo $(if $(FOR),--for $(FOR))
+
+$(BIN)/brokerwire: requirements/runtime.txt pyproject.toml
+	@$(PYTHON) tools/need_python.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements/runtime.txt
+	$(BIN)/pip install --quiet --no-deps --editable .
+	@touch $@
+
+$(VENV)/.test: requirements/test.txt $(BIN)/brokerwire
+	$(BIN)/pip install --quiet --require-hashes -r requirements/test.txt
+	@touch $@
+
+setup: $(VENV)/.test ## Install brokerwire and what its tests need into .venv
+
+tools: ## Install what the tests need from Debian: a JDK, Maven, a C compiler, Chromium, ss
+	tools/install_test_tools.sh
+
+prometheus: ## Unpack Prometheus and Alertmanager into .cache
+	tools/install_prometheus.sh
+
+lab: setup tools ## Fetch Kafka and its clients into .cache and compile the test clients
+	$(BIN)/python -m tests.lab.fetch
+
+fmt: setup ## Format the code
+	$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+
+lint: setup ## Lint, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: setup ## Write the reference pages anew from the code
+	$(BIN)/python -m tools.render_docs
+
+docs-check: setup
+	$(BIN)/python -m tools.render_docs --check
+
+check: lint docs-check test-fast ## What to run before a push: a minute, no brokers
+
+test-fast: setup ## The tests that need no broker and no browser
+	$(BIN)/pytest -q -m "not lab and not browser"
+
+test: setup tools prometheus lab lint docs-check ## Install what the tests need and pass all of them
+	$(BIN)/pytest
+
+bench: setup ## Make the figures of docs/performance.md (half an hour)
+	$(BIN)/python -m bench
+
+golden: setup ## Record the golden files anew
+	$(BIN)/python -m tools.record_sock_diag
+	$(BIN)/python -m tests.golden.metrics.expected
+
+lock: ## Lock the requirements anew, with hashes and without addresses
+	uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml -o requirements/runtime.txt
+	uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --group test -o requirements/test.txt
+
+clean: ## Remove what was installed and built here
+	rm -rf $(VENV) .cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""Benchmarks: each is run by hand, none is part of the tests."""

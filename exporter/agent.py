@@ -1,0 +1,321 @@
+"""The agent: the only place that knows both the sources and what is made of them.
+
+One thread polls the kernel and owns the core; what clients tell (`Inputs`) is joined there.
+`snapshot` is the last finished poll, which any thread may format.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Agent"]
+
+import logging
+import threading
+import time
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
+
+from exporter.core.engine import Engine
+from exporter.core.finder import Finder
+from exporter.errors import SourceError
+from exporter.inputs import Inputs
+from exporter.model import JoinSample, ReadMethod
+from exporter.snapshot import BrokerLimits, PollStatus, Snapshot
+from exporter.sources.descriptors import holds_inode
+from exporter.sources.open_files import OpenFilesWatch
+from exporter.sources.processes import OwnerLadder
+from exporter.sources.psutil_table import open_socket_table
+from exporter.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from exporter.core.engine import PollOutcome
+    from exporter.model import KernelReading, SourceReading
+    from exporter.settings import Settings
+    from exporter.sources.psutil_table import SocketTable
+
+log = logging.getLogger("brokerwire.agent")
+
+# Readings that are kept to lay around a pushed document's own time.
+REMEMBERED_READINGS = 16
+
+# A push makes a poll come early, at most so often.
+LEAST_BETWEEN_POLLS = 0.1
+
+# A whole look at the table costs ten times a filtered one.
+ANY_PORT_SECONDS = 30.0
+
+# After so many polls that failed in a row the agent is not healthy any more.
+MOST_FAILURES = 10
+
+
+class Agent:
+    """Polls, joins and classifies."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.settings = settings
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._engine = Engine(settings, started=wall_clock())
+        self._ladder = OwnerLadder(settings.clients.processes)
+        self._open_files = OpenFilesWatch(clock=clock)
+        self._limits = BrokerLimits(
+            settings.brokers.max_connections, settings.brokers.max_connections_per_ip
+        )
+        self._surroundings = Surroundings(settings, wall_clock)
+        self._ports = self._surroundings.ports
+        self._ports_at = float("-inf")
+        self._any_port = any(rule.any_port for rule in settings.clients.processes)
+        self._table: SocketTable = open_socket_table(self._ports, clock=clock)
+        self._inputs = Inputs(
+            settings.sources,
+            self._ports,
+            self.wake,
+            clock,
+            wall_clock,
+            listening_on=[int(each.rpartition(":")[2]) for each in settings.web.listen_addresses],
+        )
+        self._readings: deque[KernelReading] = deque(maxlen=REMEMBERED_READINGS)
+        self._condition = threading.Condition()
+        self._woken = False
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="brokerwire-poll", daemon=True)
+        self._snapshot: Snapshot | None = None
+        self._polls = 0
+        self._failed_polls = 0
+        self._failures_in_a_row = 0
+        self._events_lost = 0
+        self._error: str | None = None
+        self._finder = Finder(settings.classes, self._limits)
+
+    # ---- life ---------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Take a first look, then go on in threads of their own."""
+        self._surroundings.start()
+        self.poll_once()
+        self._inputs.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End within a second; nothing is left behind."""
+        with self._condition:
+            self._stopping = True
+            self._condition.notify()
+        self._inputs.stop()
+        self._surroundings.stop()
+        if self._thread.is_alive():
+            self._thread.join(1.0)
+        self._table.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # ---- what others may ask ------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the last finished poll; None before the first."""
+        return self._snapshot
+
+    def is_healthy(self) -> bool:
+        """Whether the poll thread runs and the socket table can be read."""
+        return self._thread.is_alive() and self._failures_in_a_row < MOST_FAILURES
+
+    def accept_statistics(self, body: bytes, sender: tuple[str, int] | None = None) -> None:
+        """Take librdkafka's statistics that were posted, from this address and port.
+
+        Raises:
+            SourceDecodeError: they are no statistics.
+        """
+        self._inputs.accept_statistics(body, sender)
+
+    def wake(self) -> None:
+        """Poll soon: something has arrived."""
+        with self._condition:
+            self._woken = True
+            self._condition.notify()
+
+    # ---- the poll -----------------------------------------------------------------------------
+
+    def poll_once(self) -> Snapshot | None:
+        """Read, join and classify once; a table that cannot be read leaves the last snapshot."""
+        begun = self._clock()
+        self._find_ports(begun)
+        self._inputs.open_inlets()
+        try:
+            kernel = self._table.read()
+        except SourceError as error:
+            self._fail(error)
+            return self._snapshot
+        self._succeed()
+        self._readings.append(kernel)
+        self._events_lost += kernel.events_lost
+        self._surroundings.tell(self._engine.directory)
+        outcome = self._engine.poll(kernel, self._ladder.owners_of(kernel.sockets))
+        self._settle_vanished(outcome, kernel)
+        joined = self._join(kernel)
+        if outcome.new_unattributed and not joined:
+            self._inputs.hurry()
+        self._polls += 1
+        self._snapshot = self._make_snapshot(kernel, begun)
+        return self._snapshot
+
+    def _run(self) -> None:
+        interval = self.settings.poll.interval
+        due = self._clock() + interval
+        while True:
+            with self._condition:
+                if not self._woken and not self._stopping:
+                    self._condition.wait(max(0.0, due - self._clock()))
+                if self._stopping:
+                    return
+                woken, self._woken = self._woken, False
+            begun = self._clock()
+            try:
+                self.poll_once()
+            except Exception:
+                # A bug must show: in the log, and in a health check that fails.
+                log.exception("bug in a poll")
+                self._failures_in_a_row += 1
+                self._failed_polls += 1
+            if not woken or begun >= due:
+                # Behind after a suspended machine: go on from now, do not catch up.
+                due = max(due + interval, self._clock())
+            self._rest(begun + LEAST_BETWEEN_POLLS)
+
+    def _rest(self, until: float) -> None:
+        with self._condition:
+            while not self._stopping and (left := until - self._clock()) > 0:
+                self._condition.wait(left)
+
+    def _settle_vanished(self, outcome: PollOutcome, kernel: KernelReading) -> None:
+        vanished = outcome.changes.vanished
+        if not vanished:
+            return
+        held: dict[int, bool | None] = {}
+        for tracked in vanished:
+            pid = tracked.owner.pid
+            held[tracked.cookie] = (
+                holds_inode(pid, tracked.reading.inode) if pid is not None else None
+            )
+        self._engine.settle_vanished(held, kernel.at, events_complete=kernel.events_complete)
+
+    def _join(self, kernel: KernelReading) -> bool:
+        arrived = self._inputs.take()
+        for arrival in arrived:
+            sample = (
+                arrival if isinstance(arrival, JoinSample) else self._bracketed(arrival, kernel)
+            )
+            self._engine.join(sample, self._surroundings.addresses_of)
+        if arrived:
+            before = kernel.at - self.settings.sources.librdkafka.stale_after
+            for source in self._inputs.pushing_sources:
+                self._engine.forget_silent(source, before)
+            self._engine.look_again(kernel.at)
+        return bool(arrived)
+
+    def _bracketed(self, reading: SourceReading, kernel: KernelReading) -> JoinSample:
+        """Lay two looks at the sockets around a document by the moment it was written."""
+        before = self._readings[0]
+        after = kernel
+        for known in self._readings:
+            if known.at <= reading.begun_at:
+                before = known
+            elif known.at >= reading.ended_at:
+                after = known
+                break
+        return JoinSample(before=before, reading=reading, after=after)
+
+    def _find_ports(self, now: float) -> None:
+        """Look from time to time where the processes of `any_port` rules have connected to."""
+        if self._any_port and now - self._ports_at >= ANY_PORT_SECONDS:
+            self._ports_at = now
+            try:
+                self._surroundings.add_ports(self._ladder.remote_ports_of_matching())
+            except SourceError as error:
+                self._fail(error)
+        ports = self._surroundings.ports
+        if ports != self._ports:
+            self._ports = ports
+            self._table.set_ports(ports)
+            self._inputs.set_ports(ports)
+
+    def _fail(self, error: SourceError) -> None:
+        if self._error != str(error):
+            log.warning("cannot read the socket table", extra={"error": str(error)})
+        self._error = str(error)
+        self._failed_polls += 1
+        self._failures_in_a_row += 1
+        if self._snapshot is not None:
+            # The connections stay as they were, with their time; that it failed is new.
+            poll = replace(self._snapshot.poll, failed_polls=self._failed_polls, error=self._error)
+            self._snapshot = replace(self._snapshot, poll=poll)
+
+    def _succeed(self) -> None:
+        if self._error is not None:
+            log.info("the socket table can be read again")
+        self._error = None
+        self._failures_in_a_row = 0
+
+    # ---- the snapshot -------------------------------------------------------------------------
+
+    def _make_snapshot(self, kernel: KernelReading, begun: float) -> Snapshot:
+        engine = self._engine
+        sources = (*self._inputs.statuses(kernel.at), *self._surroundings.statuses())
+        totals = engine.ledger.totals()
+        open_files = self._open_files.of(
+            tracked.owner for tracked in engine.tracker.connections.values()
+        )
+        return Snapshot(
+            at=kernel.at,
+            wall_time=self._wall_clock(),
+            interval_seconds=self.settings.poll.interval,
+            connections=engine.connections,
+            counts=engine.counts,
+            expected=engine.expected,
+            timings=engine.timings,
+            totals=totals,
+            findings=self._finder.find(engine, totals, sources, open_files, kernel.at),
+            sources=sources,
+            poll=PollStatus(
+                polls=self._polls,
+                failed_polls=self._failed_polls,
+                duration_seconds=self._clock() - begun,
+                method=kernel.method,
+                events_available=kernel.events_complete or kernel.events_lost > 0,
+                events_lost=self._events_lost,
+                owner_rungs=engine.owner_rungs,
+                unattributed_closed=engine.unattributed_closed,
+                capabilities=self._capabilities(kernel),
+                folded_clients=engine.ledger.folded_clients,
+                error=self._error,
+            ),
+            open_files=open_files,
+            broker_limits=self._limits,
+        )
+
+    def _capabilities(self, kernel: KernelReading) -> tuple[str, ...]:
+        reads = (
+            "socket table by netlink, with byte counts"
+            if kernel.method is ReadMethod.SOCK_DIAG
+            else "socket table through psutil: no byte counts, no join"
+        )
+        events = (
+            "every close is announced"
+            if kernel.events_complete
+            else "closes are not announced: connections shorter than a poll are missed"
+        )
+        beyond = self._engine.tracker.beyond_limit
+        limit = (f"{beyond} more connections than limits.connections are not followed",)
+        return (reads, events, *self._ladder.abilities(), *(limit if beyond else ()))

@@ -1,0 +1,110 @@
+"""The section `alertmanager` of the configuration, and what every HTTP target has in common."""
+
+from __future__ import annotations
+
+__all__ = ["AlertmanagerSettings", "AlertmanagerTarget", "HasCredentials", "check_credentials"]
+
+import re
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_PLAIN_URL = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::[0-9]{1,5})?(?:/[\w./~%+-]*)?")
+_RESERVED = ("alertname", "severity")
+# Each has a thread of its own.
+MOST_TARGETS = 8
+SHORTEST_INTERVAL = 1.0
+
+
+class HasCredentials(Protocol):
+    """Whatever is asked over HTTP: who we are there and whom we trust, always in files."""
+
+    @property
+    def username(self) -> str | None: ...  # noqa: D102
+    @property
+    def password_file(self) -> str | None: ...  # noqa: D102
+    @property
+    def bearer_token_file(self) -> str | None: ...  # noqa: D102
+    @property
+    def ca_file(self) -> str | None: ...  # noqa: D102
+    @property
+    def cert_file(self) -> str | None: ...  # noqa: D102
+    @property
+    def key_file(self) -> str | None: ...  # noqa: D102
+
+
+def check_credentials(target: HasCredentials) -> None:
+    """Refuse keys that do not go together.
+
+    Raises:
+        ValueError: with the key that it is about.
+    """
+    if target.username is not None and target.password_file is None:
+        raise ValueError("`username` needs `password_file`")
+    if target.password_file is not None and target.username is None:
+        raise ValueError("`password_file` needs `username`")
+    if target.username is not None and target.bearer_token_file is not None:
+        raise ValueError("`bearer_token_file` does not go with `username`")
+    if target.key_file is not None and target.cert_file is None:
+        raise ValueError("`key_file` needs `cert_file`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertmanagerTarget:
+    """One Alertmanager: each member of a cluster, never a load balancer before them."""
+
+    url: str
+    """Its address without `/api/v2/alerts`; a path prefix belongs to it."""
+    timeout: float = 10.0
+    """After so long a request is given up, however much has come."""
+    username: str | None = None
+    """User of basic authentication."""
+    password_file: str | None = None
+    """File that holds the password of `username`."""
+    bearer_token_file: str | None = None
+    """File that holds a bearer token."""
+    ca_file: str | None = None
+    """Certificates that are trusted in place of the system's."""
+    cert_file: str | None = None
+    """The agent's own certificate, for mutual TLS."""
+    key_file: str | None = None
+    """The key of `cert_file`."""
+
+    def __post_init__(self) -> None:
+        check_credentials(self)
+        if "?" in self.url:
+            raise ValueError("`url` must not have a query: it is shown in metrics and logs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertmanagerSettings:
+    """Post alerts to Alertmanagers, where no Prometheus loads the rules."""
+
+    targets: tuple[AlertmanagerTarget, ...]
+    """The Alertmanagers; each gets every alert, and one that is away delays no other."""
+    interval: float = 60.0
+    """An alert is sent again so often while it is true, and ends by itself after four of these."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """Labels that every alert gets, such as `namespace` and `pod`: no scrape adds them here."""
+    external_url: str | None = None
+    """Where people find the agent's page: the link of each alert."""
+    rules_file: str | None = None
+    """The file of `brokerwire rules render --settings`: it holds here, too."""
+    most_alerts: int = 1000
+    """Alerts that are followed, and that wait for one Alertmanager, at most."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.targets) <= MOST_TARGETS:
+            raise ValueError(f"`targets` must name 1 to {MOST_TARGETS} Alertmanagers")
+        urls = [target.url.rstrip("/") for target in self.targets]
+        if len(set(urls)) < len(urls):
+            raise ValueError("`targets` has a URL more than once")
+        if self.interval < SHORTEST_INTERVAL:
+            raise ValueError("`interval` must be 1s or more: nothing changes faster")
+        for name in self.labels:
+            if not _LABEL.fullmatch(name) or name.startswith("__") or name in _RESERVED:
+                raise ValueError(f"`labels` must not have a label {name!r}")
+        if self.external_url is not None and not _PLAIN_URL.fullmatch(self.external_url):
+            raise ValueError(
+                "`external_url` must be an http:// or https:// URL: host, port and path"
+            )

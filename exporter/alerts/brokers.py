@@ -1,0 +1,201 @@
+"""Alerts on the way to a broker, and on what a broker will take."""
+
+from __future__ import annotations
+
+__all__ = ["BROKERS"]
+
+from exporter.alerts.spec import AlertSpec, Timing
+from exporter.alerts.words import (
+    BROKER,
+    BROKER_ONLY,
+    CLIENT_BROKER,
+    COUNT,
+    GAP,
+    MORE_THAN_A_SCRAPE,
+    WHO,
+    held,
+    told,
+)
+from exporter.snapshot import Severity
+
+_GROUP = "brokerwire.brokers"
+_DASHBOARD = "brokerwire-brokers"
+_OF_ONE_BROKER = "client_id, client_kind, process, broker_id, class"
+_HELD = 'last_over_time(kafka_client_connections{class!~"connecting|half_closed|ghost"}[$gap])'
+_HELD_BY_ALL = f"sum by ($fleet, broker) (\n  {_HELD}\n)"
+_HELD_BY_ONE = f"sum without ({_OF_ONE_BROKER}) (\n  {_HELD}\n)"
+_WINDOW = "five samples at the usual minute between scrapes"
+
+BROKERS = (
+    AlertSpec(
+        name="KafkaClientStaleEndpoint",
+        group=_GROUP,
+        severity=Severity.WARNING,
+        expression=held("stale", "stale_connections"),
+        reasons={
+            "stale_connections": "a normal move closes every one: what is left is real (measured)",
+            "gap": GAP,
+        },
+        fire_after=Timing(
+            300.0,
+            f"{MORE_THAN_A_SCRAPE}; request.timeout.ms (30 s) ends one whose old address is silent",
+        ),
+        keep_firing_for=Timing(600.0, "an agent that restarts has to learn the brokers anew"),
+        labels=CLIENT_BROKER,
+        summary="Connections to an address that is no longer the broker's",
+        description=f"{WHO} holds {COUNT} connections to {BROKER}, which has moved.",
+        remedy="Shorten request.timeout.ms and metadata.max.age.ms, or restart the client; check"
+        " that the old address does not answer any more.",
+        dashboard=_DASHBOARD,
+    ),
+    AlertSpec(
+        name="KafkaClientBrokerUnreachable",
+        group=_GROUP,
+        severity=Severity.CRITICAL,
+        expression=f"""\
+sum without ({_OF_ONE_BROKER}) (
+  last_over_time(kafka_client_connections{{class="connecting"}}[$gap])
+) >= $connecting_connections
+or
+(
+  sum without ({_OF_ONE_BROKER}) (
+    increase(kafka_client_connect_failures_total{{client_kind!="other"}}[$gap])
+  ) >= $failed_connects
+  unless
+  sum without ({_OF_ONE_BROKER}) (
+    kafka_client_connections{{class!~"connecting|half_closed|ghost|stale"}}
+  ) > 0
+)""",
+        reasons={
+            "connecting_connections": "a connection that gets through does so in milliseconds",
+            "failed_connects": "a client that needs the broker tries every second (Java) or every"
+            " ten (librdkafka); one that gave up stays below",
+            "gap": GAP,
+        },
+        fire_after=Timing(
+            480.0,
+            "a broker may take five minutes to restart; the last failures count for three more",
+        ),
+        keep_firing_for=Timing(
+            300.0, "a network that comes and goes is one outage until it has held for so long"
+        ),
+        labels=BROKER_ONLY,
+        summary="Connecting to a broker does not get through",
+        description="{{ $labels.broker }} does not take connections: "
+        f"{COUNT} attempts are under way or failed in the last minutes, and none got through.",
+        remedy="Check that the broker runs and listens there and that network policies and security"
+        " groups let its port through; an advertised listener that clients cannot reach looks just"
+        " so.",
+        dashboard=_DASHBOARD,
+    ),
+    AlertSpec(
+        name="KafkaClientFrozenPeer",
+        group=_GROUP,
+        severity=Severity.WARNING,
+        expression=told("KafkaClientFrozenPeer"),
+        reasons={"gap": GAP},
+        fire_after=Timing(
+            300.0,
+            f"{MORE_THAN_A_SCRAPE}; garbage collection and live migration are over by then",
+        ),
+        keep_firing_for=Timing(
+            600.0,
+            "the client gives up after request.timeout.ms and connects again, which looks like"
+            " health for 15 s each time",
+        ),
+        labels=CLIENT_BROKER,
+        summary="Requests go out, nothing comes back",
+        description=f"{BROKER} does not answer {WHO} on {COUNT} connections.",
+        remedy="The broker accepts and does not answer: look at its process (stopped, long garbage"
+        " collection, full disk). The client gives up after request.timeout.ms.",
+        dashboard=_DASHBOARD,
+    ),
+    AlertSpec(
+        name="KafkaClientReconnectStorm",
+        group=_GROUP,
+        severity=Severity.WARNING,
+        expression="""\
+(
+  sum by ($fleet, broker) (
+    increase(
+      kafka_client_connections_closed_total{client_kind!="other",closed_by=~"broker|abort"}[5m]
+    )
+  )
+  > $storm_rounds
+  * sum by ($fleet, broker) (
+    max_over_time(kafka_client_connections{class!~"connecting|half_closed|ghost"}[5m])
+  )
+)
+>= $storm_connections""",
+        reasons={
+            "storm_rounds": "a restart costs every connection once, a second restart twice",
+            "storm_connections": "fewer are no storm, whatever their ratio",
+            "5m": _WINDOW,
+        },
+        fire_after=Timing(
+            180.0, "the forty clients of a restarted broker were all back in 1.2 s (measured)"
+        ),
+        keep_firing_for=Timing(600.0, "storms come in waves, as far apart as the clients' backoff"),
+        labels=BROKER_ONLY,
+        summary="A broker drops its clients' connections as fast as they come",
+        description=f"{{{{ $labels.broker }}}} ended {COUNT} connections in five minutes, each of"
+        " them several times over.",
+        remedy="Look at the broker: a crash loop, max.connections or authentication that fails."
+        " Raise reconnect.backoff.max.ms of the clients so that it can recover.",
+        dashboard=_DASHBOARD,
+    ),
+    AlertSpec(
+        name="KafkaClientBrokerNearMaxConnections",
+        group=_GROUP,
+        severity=Severity.WARNING,
+        expression=f"""\
+{_HELD_BY_ALL} >= min by ($fleet, broker) (
+  last_over_time(kafka_client_broker_max_connections[$gap])
+) * $near_limit_percent / 100""",
+        reasons={
+            "max_connections": "the brokers' own setting, in place of what the agents know",
+            "near_limit_percent": "a broker that restarts hands its share to the others: with five"
+            " of them each gets a quarter more",
+            "gap": GAP,
+        },
+        fire_after=Timing(
+            600.0, "in a rolling deployment old and new pods are counted together for some minutes"
+        ),
+        keep_firing_for=Timing(600.0, "a number of connections goes up and down with every job"),
+        labels=BROKER_ONLY,
+        summary="A broker's max.connections is nearly used up",
+        description=f"The clients that are watched hold {COUNT} connections to"
+        " {{ $labels.broker }}.",
+        remedy="Find the waste first (classes zombie, excess, half_closed); then raise"
+        " max.connections or add brokers.",
+        dashboard=_DASHBOARD,
+        given="max_connections",
+        expression_if_given=f"{_HELD_BY_ALL} >= $max_connections * $near_limit_percent / 100",
+    ),
+    AlertSpec(
+        name="KafkaClientNearMaxConnectionsPerIp",
+        group=_GROUP,
+        severity=Severity.WARNING,
+        expression=f"""\
+{_HELD_BY_ONE} >= (
+  last_over_time(kafka_client_broker_max_connections_per_ip[$gap])
+) * $near_limit_percent / 100""",
+        reasons={
+            "max_connections_per_ip": "the brokers' own setting, in place of what the agents know",
+            "near_limit_percent": "room for one more client before the broker refuses",
+            "gap": GAP,
+        },
+        fire_after=Timing(600.0, "old and new clients of one address overlap for some minutes"),
+        keep_firing_for=Timing(600.0, "a number of connections goes up and down with every job"),
+        labels=BROKER_ONLY,
+        summary="A client's address has nearly used up max.connections.per.ip",
+        description=f"One address holds {COUNT} connections to {{{{ $labels.broker }}}}.",
+        remedy="Share clients within the process; then raise max.connections.per.ip, or"
+        " max.connections.per.ip.overrides for this address.",
+        dashboard=_DASHBOARD,
+        given="max_connections_per_ip",
+        expression_if_given=(
+            f"{_HELD_BY_ONE} >= $max_connections_per_ip * $near_limit_percent / 100"
+        ),
+    ),
+)

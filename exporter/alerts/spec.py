@@ -1,0 +1,62 @@
+"""The shapes of an alert and of a recording rule, without their values."""
+
+from __future__ import annotations
+
+__all__ = ["AlertSpec", "RecordingSpec", "Timing"]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from exporter.snapshot import Severity
+
+
+class Timing(NamedTuple):
+    """A duration in seconds, and why it is that long."""
+
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertSpec:
+    """One alert, for Prometheus and for the agent alike.
+
+    `expression` is PromQL with `$threshold` where a field of `Thresholds` is meant; `reasons` says
+    of each of these why its default is what it is. `labels` are those that the alert carries by
+    itself; the scrape's own (`namespace`, `pod`, `job`, `instance`) come with the series.
+    `description` is a Prometheus template; `remedy` follows it. `given` names a threshold without
+    a default, which the agents know; where an operator gives it, `expression_if_given` is taken.
+    """
+
+    name: str
+    group: str
+    severity: Severity
+    expression: str
+    reasons: Mapping[str, str]
+    fire_after: Timing
+    keep_firing_for: Timing
+    labels: tuple[str, ...]
+    summary: str
+    description: str
+    remedy: str
+    dashboard: str
+    given: str = ""
+    expression_if_given: str = ""
+
+    @property
+    def runbook(self) -> str:
+        """The name of its page in docs/runbooks/, without the suffix."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingSpec:
+    """One recording rule; `why` becomes its comment where it has one."""
+
+    group: str
+    name: str
+    expression: str
+    why: str = ""

@@ -1,0 +1,58 @@
+"""What the alerts' texts and expressions have in common."""
+
+from __future__ import annotations
+
+__all__ = [
+    "BROKER",
+    "BROKER_ONLY",
+    "CLIENT",
+    "CLIENT_BROKER",
+    "COUNT",
+    "GAP",
+    "MORE_THAN_A_SCRAPE",
+    "WHO",
+    "held",
+    "told",
+]
+
+CLIENT = ("client_id", "client_kind", "process")
+CLIENT_BROKER = (*CLIENT, "broker_id", "broker")
+BROKER_ONLY = ("broker",)
+
+# Templates of Prometheus: a label that is missing reads as "".
+WHO = (
+    "{{ if $labels.client_id }}{{ $labels.client_kind }} {{ $labels.client_id }} in {{ end }}"
+    '{{ or $labels.process "a process that could not be told" }}'
+)
+BROKER = (
+    "{{ if $labels.broker_id }}broker {{ $labels.broker_id }} ({{ $labels.broker }})"
+    "{{ else }}{{ $labels.broker }}{{ end }}"
+)
+COUNT = '{{ printf "%.0f" $value }}'
+
+GAP = "two scrapes may fail at the usual minute between them, and the alert neither ends nor starts"
+MORE_THAN_A_SCRAPE = "longer than `gap`, so that one odd scrape is never enough"
+
+
+def held(connection_class: str, threshold: str) -> str:
+    """Return the expression for connections of a class, by client and broker.
+
+    The last value in the gap, not the greatest: a scrape that shows none ends it at once.
+    """
+    return (
+        "sum without (class) (\n"
+        f'  last_over_time(kafka_client_connections{{class="{connection_class}"}}[$gap])\n'
+        f") >= ${threshold}"
+    )
+
+
+def told(alert: str, more: str = "> 0") -> str:
+    """Return the expression for what the agent itself has found, by the labels of its finding.
+
+    The sum drops the label `finding`, which says no more than the alert's name.
+    """
+    return (
+        "sum without (finding) (\n"
+        f'  last_over_time(kafka_client_finding_connections{{finding="{alert}"}}[$gap])\n'
+        f") {more}"
+    )

@@ -1,0 +1,139 @@
+"""Flags that several commands share, and how they change the settings."""
+
+from __future__ import annotations
+
+__all__ = ["Commands", "Parser", "add_config_flags", "add_look_flags", "duration", "settings_of"]
+
+import argparse
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from exporter.config import read_settings
+from exporter.config_values import kind_of
+from exporter.errors import UsageError
+from exporter.settings import PortRange, Settings
+
+if TYPE_CHECKING:
+    from exporter.config_values import Kind
+
+Commands = Any  # argparse keeps the type of its subparsers to itself
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose mistakes are UsageErrors, one line like any other error."""
+
+    def __init__(self, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        # An abbreviation that works today is ambiguous once a flag is added.
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of writing a usage screen.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+def _value(kind: Kind | None, text: str) -> Any:
+    if kind is None:
+        raise AssertionError("no way is known to write this flag")
+    try:
+        return kind.parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be {kind.words}, not {text!r}") from None
+
+
+def duration(text: str) -> float:
+    """Read a flag such as `--for 3s`."""
+    seconds: float = _value(kind_of(float, ""), text)
+    return seconds
+
+
+def _ports(text: str) -> PortRange:
+    ports: PortRange = _value(kind_of(PortRange, ""), text)
+    return ports
+
+
+def add_config_flags(parser: Parser) -> None:
+    """Add what `run` and `config show` understand."""
+    parser.add_argument("--config", metavar="FILE", help="configuration file (YAML)")
+    _add_ports(parser)
+    parser.add_argument(
+        "--web.listen-address",
+        dest="listen_addresses",
+        metavar="ADDRESS",
+        action="append",
+        help="address to listen on, as host:port or :port; may be given several times",
+    )
+    parser.add_argument(
+        "--web.config.file",
+        dest="web_config_file",
+        metavar="FILE",
+        help="TLS and users, in the form of the Prometheus exporter-toolkit",
+    )
+    parser.add_argument("--web.telemetry-path", dest="telemetry_path", metavar="PATH")
+    parser.add_argument("--log.level", dest="log_level", choices=("debug", "info", "warn", "error"))
+    parser.add_argument("--log.format", dest="log_format", choices=("logfmt", "json"))
+
+
+def add_look_flags(parser: Parser) -> None:
+    """Add what the commands understand that look at connections once."""
+    parser.add_argument("--config", metavar="FILE", help="configuration file (YAML)")
+    _add_ports(parser)
+    parser.add_argument("--pid", type=int, metavar="PID", help="only this process")
+    parser.add_argument(
+        "--for",
+        dest="seconds",
+        type=duration,
+        default=3.0,
+        metavar="TIME",
+        help="how long to look before answering (default 3s)",
+    )
+    parser.add_argument(
+        "--agent",
+        metavar="URL",
+        help="ask a running agent (http://127.0.0.1:10920) in place of looking",
+    )
+
+
+def _add_ports(parser: Parser) -> None:
+    parser.add_argument(
+        "--ports",
+        type=_ports,
+        action="append",
+        metavar="PORTS",
+        help="the brokers' ports, such as 9092 or 9092-9098; may be given several times",
+    )
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """Return what is in force: defaults, then the file, then flags.
+
+    Raises:
+        ConfigError: the file is not good.
+        UsageError: a flag's value breaks a rule.
+    """
+    settings = Settings() if options.config is None else read_settings(options.config)
+    given = vars(options)
+    web = {
+        "listen_addresses": tuple(given.get("listen_addresses") or ()) or None,
+        "config_file": given.get("web_config_file"),
+        "telemetry_path": given.get("telemetry_path"),
+    }
+    log = {"level": given.get("log_level"), "format": given.get("log_format")}
+    ports = {"ports": tuple(given.get("ports") or ()) or None}
+    try:
+        return replace(
+            settings,
+            brokers=_changed(settings.brokers, ports),
+            web=_changed(settings.web, web),
+            log=_changed(settings.log, log),
+        )
+    except ValueError as error:
+        raise UsageError(str(error).replace("`", "")) from error
+
+
+def _changed(section: Any, values: dict[str, Any]) -> Any:
+    return replace(section, **{key: value for key, value in values.items() if value is not None})

@@ -1,0 +1,168 @@
+"""`brokerwire check`: thresholds for scripts and CI gates, answered by the exit code."""
+
+from __future__ import annotations
+
+__all__ = ["DEFAULTS", "Threshold", "add_parser", "judge"]
+
+import argparse
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from exporter.commands.arguments import Commands, add_look_flags
+from exporter.commands.output import say
+from exporter.model import ConnectionClass
+
+if TYPE_CHECKING:
+    from exporter.commands.looking import Document
+
+CROSSED = 4
+
+EPILOG = """\
+examples:
+  brokerwire check                                      no waste of any kind
+  brokerwire check --max zombie=0 --max half_closed=2 --min-efficiency 0.8
+  brokerwire check --pid 4711 --for 30s --min-connections 1 --json
+
+exit codes: 0 passed, 2 usage or configuration, 3 nothing readable, 4 a threshold is crossed"""
+
+
+class Threshold(NamedTuple):
+    """The most connections of a class, or of all (`connections`)."""
+
+    name: str
+    most: int
+
+
+# Without flags: what is waste in every case. Bootstrap connections pass by themselves.
+DEFAULTS = tuple(
+    Threshold(str(each), 0)
+    for each in (
+        ConnectionClass.GHOST,
+        ConnectionClass.HALF_CLOSED,
+        ConnectionClass.STALE,
+        ConnectionClass.ZOMBIE,
+        ConnectionClass.EXCESS,
+    )
+)
+
+
+class _Verdict(NamedTuple):
+    name: str
+    value: float | None
+    limit: float
+    is_least: bool
+    passed: bool
+
+
+def add_parser(commands: Commands) -> None:
+    """Add `check`."""
+    parser = commands.add_parser(
+        "check",
+        help="compare with thresholds: exit code 0 or 4",
+        description="Compare this host's connections with thresholds, for scripts and CI gates.",
+        epilog=EPILOG,
+    )
+    add_look_flags(parser)
+    parser.add_argument(
+        "--max",
+        dest="most",
+        type=_threshold,
+        action="append",
+        metavar="CLASS=N",
+        help="the most connections of a class, or of all (connections=N); may be given several"
+        " times (default: ghost, half_closed, stale, zombie and excess 0)",
+    )
+    parser.add_argument(
+        "--min-efficiency",
+        type=_ratio,
+        metavar="RATIO",
+        help="the least share of useful connection-seconds, 0 to 1",
+    )
+    parser.add_argument(
+        "--min-connections",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="the least connections: fewer mean that the check saw nothing",
+    )
+    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+    parser.set_defaults(execute=_execute)
+
+
+def _threshold(text: str) -> Threshold:
+    name, equals, number = text.partition("=")
+    names = ["connections", *ConnectionClass]
+    if not equals or name not in names or not number.isdecimal() or not number.isascii():
+        raise argparse.ArgumentTypeError(
+            f"must be CLASS=N, one of {', '.join(names)}, not {text!r}"
+        )
+    return Threshold(name, int(number[:9]))
+
+
+def _ratio(text: str) -> float:
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = -1.0
+    if not 0 <= ratio <= 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {text!r}")
+    return ratio
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not text.isascii():
+        raise argparse.ArgumentTypeError(f"must be a whole number, not {text!r}")
+    return int(text[:9])
+
+
+def _execute(options: argparse.Namespace) -> int:
+    from exporter.commands.looking import look
+
+    verdicts = judge(
+        look(options),
+        tuple(options.most or ()) or _defaults(options),
+        options.min_efficiency,
+        options.min_connections,
+    )
+    passed = all(verdict.passed for verdict in verdicts)
+    if options.json:
+        checks = [verdict._asdict() for verdict in verdicts]
+        say(json.dumps({"passed": passed, "checks": checks}) + "\n")
+    else:
+        say("".join(f"{_words(verdict)}\n" for verdict in verdicts))
+    return 0 if passed else CROSSED
+
+
+def _defaults(options: argparse.Namespace) -> tuple[Threshold, ...]:
+    return DEFAULTS if options.min_efficiency is None else ()
+
+
+def judge(
+    document: Document,
+    most: tuple[Threshold, ...],
+    least_efficiency: float | None = None,
+    least_connections: int = 0,
+) -> list[_Verdict]:
+    """Compare a document with thresholds. An efficiency of nothing at all is not too low."""
+    connections = document["connections"]
+    verdicts = []
+    for name, limit in most:
+        value = sum(name in {"connections", one.get("class")} for one in connections)
+        verdicts.append(_Verdict(name, value, limit, is_least=False, passed=value <= limit))
+    if least_connections:
+        enough = len(connections) >= least_connections
+        verdicts.append(
+            _Verdict("connections", len(connections), least_connections, True, passed=enough)
+        )
+    if least_efficiency is not None:
+        efficiency = document["summary"].get("efficiency")
+        enough = efficiency is None or efficiency >= least_efficiency
+        verdicts.append(_Verdict("efficiency", efficiency, least_efficiency, True, passed=enough))
+    return verdicts
+
+
+def _words(verdict: _Verdict) -> str:
+    mark = "ok     " if verdict.passed else "CROSSED"
+    side = "at least" if verdict.is_least else "at most"
+    value = "none seen" if verdict.value is None else f"{verdict.value:g}"
+    return f"{mark} {verdict.name} {value} ({side} {verdict.limit:g})"

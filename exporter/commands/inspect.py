@@ -1,0 +1,120 @@
+"""`brokerwire inspect`: one look at the clients of this host, for people or as JSON."""
+
+from __future__ import annotations
+
+__all__ = ["add_parser", "report"]
+
+from typing import TYPE_CHECKING
+
+from exporter.commands.arguments import Commands, add_look_flags
+from exporter.commands.output import console, say
+from exporter.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rich.console import Group
+
+    from exporter.commands.looking import Document
+
+EPILOG = """\
+examples:
+  brokerwire inspect                              all clients of this host
+  brokerwire inspect --pid 4711 --for 10s         one process, after ten seconds
+  brokerwire inspect --ports 19092 --each         every connection on a line of its own
+  brokerwire inspect --agent http://127.0.0.1:10920 --json | jq .summary
+
+HELD and EXPECTED count connections to one broker; roles are exact where the client's own metrics
+can be read (see the configuration's `sources`). Exit code 3: nothing could be read."""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add `inspect`."""
+    parser = commands.add_parser(
+        "inspect",
+        help="look once and show what is there",
+        description="Look at this host's Kafka clients once and show every connection's class.",
+        epilog=EPILOG,
+    )
+    add_look_flags(parser)
+    parser.add_argument("--each", action="store_true", help="one line for every connection")
+    parser.add_argument("--json", action="store_true", help="print the API's document")
+    parser.add_argument("--watch", action="store_true", help="go on until Ctrl-C")
+    parser.set_defaults(execute=_execute)
+
+
+def _execute(options: argparse.Namespace) -> int:
+    from exporter.commands.looking import look
+
+    if options.watch:
+        if options.json:
+            raise UsageError("--json does not go with --watch: ask the agent's API instead")
+        return _watch(options)
+    document = look(options)
+    if options.json:
+        from exporter.sinks.document import encode
+
+        say(encode(document).decode())
+    else:
+        screen = console()
+        with screen.capture() as captured:
+            screen.print(report(document, each=options.each, width=screen.width))
+        say(captured.get())
+    return 0
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from rich.live import Live
+
+    from exporter.commands.looking import looks
+    from exporter.commands.stopping import StopSignals
+
+    screen = console()
+    with StopSignals() as signals:
+        live = Live(console=screen, auto_refresh=False, screen=False)
+        if screen.is_terminal:
+            live.start()
+        try:
+            for document in looks(options, rest=signals.wait):
+                if signals.told:
+                    return 0
+                shown = report(document, each=options.each, width=screen.width)
+                if screen.is_terminal:
+                    live.update(shown, refresh=True)
+                else:
+                    screen.print(shown)
+        except BrokenPipeError:
+            return 0
+        finally:
+            live.stop()
+    return 0
+
+
+def report(document: Document, *, each: bool = False, width: int = 200) -> Group:
+    """Return the whole answer: table, summary, what to change, and how it is known."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from exporter.commands.tables import (
+        connections_table,
+        findings_table,
+        summary_text,
+        unknown_hint,
+    )
+
+    parts: list[object] = []
+    if document["connections"]:
+        parts += [connections_table(document, each=each, width=width), Text()]
+    else:
+        parts.append(Text("No process of this host is connected to a broker's port."))
+        parts.append(
+            Text("Name other ports with --ports, or other processes in the configuration.")
+        )
+    parts.append(summary_text(document))
+    if hint := unknown_hint(document):
+        parts.append(Text(hint, style="dim"))
+    if document["findings"]:
+        parts += [Text(), Text("What to change", style="bold"), findings_table(document)]
+    elif document["connections"]:
+        parts.append(Text("Nothing to change.", style="green"))
+    return Group(*parts)  # type: ignore[arg-type] # rich has no public name for "renderable"

@@ -1,0 +1,57 @@
+"""Where words go: data to standard output, talk to standard error, hostile names made harmless."""
+
+from __future__ import annotations
+
+__all__ = ["console", "say", "talk"]
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from exporter.logs import printable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Into a pipe or a file a table is written this wide: nothing is cut for a screen that is not there.
+WIDE = 200
+LONGEST_TALK = 2000
+
+
+def say(text: str) -> None:
+    """Write data to standard output.
+
+    A reader that has seen enough (`| head`) is no error; what is left goes nowhere, and the exit
+    code stays the one of the command.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _stop_writing()
+
+
+def talk(text: str, *, prefix: str = "brokerwire: ") -> None:
+    """Write one line for people to standard error."""
+    try:
+        sys.stderr.write(f"{prefix}{printable(text, LONGEST_TALK)}\n")
+        sys.stderr.flush()
+    except OSError:  # nobody is there to be told
+        return
+
+
+def console() -> Console:
+    """Return a console for tables: coloured on a terminal, plain elsewhere and with NO_COLOR."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
+    return Console(
+        file=sys.stdout, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False
+    )
+
+
+def _stop_writing() -> None:
+    """Send the rest nowhere: Python would complain again when it closes the stream."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,135 @@
+"""`brokerwire run`: the agent and its web server until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+__all__ = ["add_parser", "sender_to"]
+
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from exporter.commands.arguments import Commands, add_config_flags, settings_of
+from exporter.commands.stopping import Deadline, StopSignals
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable
+
+    from exporter.agent import Agent
+    from exporter.alertmanager_settings import AlertmanagerTarget
+    from exporter.settings import Settings
+    from exporter.sinks.alertmanager import AlertmanagerSink
+
+log = logging.getLogger("brokerwire")
+
+# An Alertmanager answers with nothing.
+LARGEST_ANSWER = 64 * 1024
+
+EPILOG = """\
+examples:
+  brokerwire run
+  brokerwire run --config /etc/brokerwire/brokerwire.yaml
+  brokerwire run --web.listen-address 127.0.0.1:10920 --log.format json
+
+It serves /metrics, a page on /, and /api/v1/connections. SIGTERM ends it within a second."""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add `run`."""
+    parser = commands.add_parser(
+        "run",
+        help="watch, and serve metrics, a page and an API",
+        description="Watch this host's Kafka clients; serve metrics, a page and an API.",
+        epilog=EPILOG,
+    )
+    add_config_flags(parser)
+    parser.set_defaults(execute=_execute)
+
+
+def _execute(options: argparse.Namespace) -> int:
+    from exporter.logs import set_up_logging
+
+    settings = settings_of(options)
+    handler = set_up_logging(settings.log)
+    with StopSignals() as signals:
+        _serve(settings, signals)
+    handler.close()
+    return 0
+
+
+def _serve(settings: Settings, signals: StopSignals) -> None:
+    from exporter.agent import Agent
+    from exporter.sinks.web import WebServer
+
+    agent = Agent(settings)
+    alerts = _alertmanager_sink(settings, agent)
+    server = WebServer(
+        settings.web,
+        agent.snapshot,
+        agent.accept_statistics,
+        statistics=settings.sources.librdkafka,
+        limits=settings.limits,
+        is_alive=agent.is_healthy,
+        readings=() if alerts is None else (alerts.readings,),
+    )
+    # First the address: where it is taken, nothing else is to begin.
+    server.start()
+    try:
+        agent.start()
+        if alerts is not None:
+            alerts.start()
+        if os.geteuid() == 0:
+            log.info("runs as root, which it does not need where clients have its own uid")
+        log.info("started", extra={"ports": " ".join(map(str, settings.brokers.ports))})
+        name = signals.wait()
+        log.info("stopping", extra={"signal": name})
+    finally:
+        with Deadline():
+            if alerts is not None:
+                alerts.stop()
+            server.stop()
+            agent.stop()
+
+
+def _alertmanager_sink(settings: Settings, agent: Agent) -> AlertmanagerSink | None:
+    if settings.alertmanager is None:
+        return None
+    from exporter.commands.rules import read_rule_settings, rule_settings_from_text
+    from exporter.sinks.alertmanager import AlertmanagerSink
+
+    file = settings.alertmanager.rules_file
+    return AlertmanagerSink(
+        settings.alertmanager,
+        rule_settings_from_text("", "") if file is None else read_rule_settings(file),
+        settings.limits,
+        agent.snapshot,
+        sender_to,
+    )
+
+
+def sender_to(target: AlertmanagerTarget) -> Callable[[bytes], None]:
+    """Return what posts alerts to one Alertmanager: sinks know nothing of how sources fetch."""
+    from exporter.sinks.alertmanager import API_PATH
+    from exporter.sources.credentials import Credentials
+    from exporter.sources.fetch import fetch
+
+    credentials = Credentials(
+        username=target.username,
+        password_file=target.password_file,
+        bearer_token_file=target.bearer_token_file,
+        ca_file=target.ca_file,
+        cert_file=target.cert_file,
+        key_file=target.key_file,
+    )
+
+    def send(body: bytes) -> None:
+        fetch(
+            target.url.rstrip("/") + API_PATH,
+            timeout_seconds=target.timeout,
+            max_bytes=LARGEST_ANSWER,
+            headers={"Content-Type": "application/json"},
+            body=body,
+            credentials=credentials,
+        )
+
+    return send

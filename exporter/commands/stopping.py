@@ -1,0 +1,84 @@
+"""How a command that runs until it is told ends: by a signal, cleanly, and in time."""
+
+from __future__ import annotations
+
+__all__ = ["Deadline", "StopSignals"]
+
+import os
+import select
+import signal
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+SECONDS = 0.9
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+class StopSignals:
+    """Turns SIGTERM and SIGINT into the end of a wait. Use it in the main thread.
+
+    A pipe and not an Event: a handler runs between two steps of the wait itself, and would wait
+    for the very lock that the wait holds.
+    """
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._before: dict[signal.Signals, Any] = {}
+        self._end, self._bell = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def __enter__(self) -> Self:
+        for number in STOPPING:
+            self._before[number] = signal.signal(number, self._stop)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self._end)
+        os.close(self._bell)
+
+    @property
+    def told(self) -> bool:
+        """Whether a signal has come."""
+        return bool(self._name)
+
+    def wait(self, seconds: float | None = None) -> str:
+        """Wait for a signal and return its name; "" where the time was over first."""
+        # What was written is left there: every later wait is over at once.
+        select.select([self._end], [], [], seconds)
+        return self._name
+
+    def _stop(self, number: int, _: FrameType | None) -> None:
+        self._name = signal.Signals(number).name
+        with suppress(BlockingIOError):  # full of earlier signals
+            os.write(self._bell, b"x")
+
+
+class Deadline:
+    """Ends the process where cleaning up takes longer than anybody waits for.
+
+    A thread that hangs in a name look-up or in a dead file system cannot be stopped from outside;
+    SIGTERM must work all the same.
+    """
+
+    def __init__(self, seconds: float = SECONDS, exit_code: int = 0) -> None:
+        self._timer = threading.Timer(seconds, _leave, (exit_code,))
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+
+def _leave(exit_code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)

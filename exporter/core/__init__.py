@@ -1,0 +1,1 @@
+"""Pure decisions: readings in, classes and findings out. Nothing in here does I/O."""

@@ -1,0 +1,361 @@
+"""Which connection is which over polls: opened, closed, vanished, and what it did meanwhile.
+
+A connection is known by its kernel cookie: ports and inodes are used again, cookies are not.
+Pure: it gets readings and hands out what changed. What only /proc can tell (is the descriptor of
+a vanished socket still open?) it asks back through `Changes.vanished`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Activity", "Changes", "ClosedConnection", "TrackedConnection", "Tracker"]
+
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from exporter.core.activity import (
+    Activity,
+    activity_between,
+    last_activity_at,
+    longest_silence,
+    owed_since,
+)
+from exporter.core.endings import (
+    ClosedConnection,
+    closed_unseen,
+    closed_watched,
+    judge_together,
+)
+from exporter.model import ClosedBy, TcpState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
+
+    from exporter.model import KernelReading, Owner, SocketReading
+
+# Activity that is remembered of each connection: two minutes of a socket that is busy at each
+# poll, much longer of a quiet one; enough for heartbeats (3 s) and metadata refreshes.
+REMEMBERED_ACTIVITIES = 120
+
+# A descriptor without a socket at this many polls is a ghost; a normal close passes through the
+# same condition for an instant (DESIGN section 3).
+GHOST_POLLS = 2
+
+# A socket whose end was counted lingers in the kernel for a minute (FIN_WAIT2), while it sends its
+# last bytes again for some fifteen; after that no destroy event of it comes any more.
+LINGER_SECONDS = 1200.0
+
+# Processes that are remembered once they hold nothing more, to know which connection is a first.
+MOST_OWNERS = 10_000
+
+# What comes within so long is the client's greeting (ApiVersions), whatever it does afterwards.
+GREETING_SECONDS = 2.0
+
+# An answer that took so long was meant to: a long poll. Whoever does so again and again waits.
+LONG_POLL_SECONDS = 5.0
+MOST_LONG_POLLS = 3
+
+# The client's side has closed and the application's descriptor is gone: the kernel finishes alone.
+_FINISHING = frozenset(
+    {
+        TcpState.FIN_WAIT1,
+        TcpState.FIN_WAIT2,
+        TcpState.CLOSING,
+        TcpState.LAST_ACK,
+        TcpState.TIME_WAIT,
+    }
+)
+
+
+@dataclass(slots=True)
+class TrackedConnection:
+    """One connection over its life. Only the tracker writes here."""
+
+    reading: SocketReading
+    owner: Owner
+    opened_at: float
+    age_is_exact: bool
+    first_for_owner: bool
+    last_activity_at: float
+    activities: deque[Activity] = field(default_factory=lambda: deque(maxlen=REMEMBERED_ACTIVITIES))
+    state_since: float = 0.0
+    vanished_polls: int = 0
+    ghost: bool = False
+    ghost_since: float | None = None
+    descriptor_seen: bool = False
+    owed_since: float | None = None
+    answered: int = 0
+    unanswered: int = 0
+    long_polls: int = 0
+
+    @property
+    def cookie(self) -> int:
+        """The kernel's name of this socket."""
+        return self.reading.cookie
+
+    @property
+    def unanswered_since(self) -> float | None:
+        """Since when a request waits for an answer that it is used to get; None while none does.
+
+        Producers with acks=0 get none, and a fetch may wait long by design: only a connection that
+        never got a byte, or whose requests are mostly answered soon, can be owed one.
+        """
+        if self.owed_since is None or not (self.reading.incoming_bytes or 0):
+            return self.owed_since
+        is_used_to_answers = self.answered > 1 and self.unanswered <= self.answered
+        if not is_used_to_answers or self.long_polls >= MOST_LONG_POLLS:
+            return None
+        return self.owed_since
+
+    def idle_seconds(self, now: float) -> float:
+        """Seconds since bytes last went either way."""
+        return max(0.0, now - self.last_activity_at)
+
+    def age_seconds(self, now: float) -> float:
+        """Seconds since it was opened, or at least so many (`age_is_exact`)."""
+        return max(0.0, now - self.opened_at)
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one poll changed. `vanished` waits for `Tracker.settle_vanished`.
+
+    `excluded` are connections that turned out to be no client's; they did not end.
+    `retransmitted` has how many segments were sent again.
+    """
+
+    opened: list[TrackedConnection] = field(default_factory=list)
+    closed: list[ClosedConnection] = field(default_factory=list)
+    active: list[TrackedConnection] = field(default_factory=list)
+    vanished: list[TrackedConnection] = field(default_factory=list)
+    nothing_happened: bool = False
+    """Whether this poll saw just what the last one saw."""
+    excluded: list[TrackedConnection] = field(default_factory=list)
+    retransmitted: list[tuple[TrackedConnection, int]] = field(default_factory=list)
+
+
+class Tracker:
+    """All connections, carried from poll to poll.
+
+    `started` is the agent's own start in seconds since the epoch: nobody knows which connections a
+    process had before. Beyond `most` connections new ones are not followed, but counted in
+    `beyond_limit`: what a hostile neighbour opens must not eat the agent's memory.
+    """
+
+    def __init__(self, started: float = 0.0, most: int = 50_000) -> None:
+        self._started = started
+        self._most = most
+        self.beyond_limit = 0
+        self._connections: dict[int, TrackedConnection] = {}
+        self._owners_seen: dict[str, None] = {}
+        self._polled_at: float | None = None
+        # What the last poll was given: readers hand out the same objects while nothing happens.
+        self._sockets: tuple[SocketReading, ...] = ()
+        self._owners: Mapping[int, Owner] = {}
+        self._unseen: AbstractSet[int] = frozenset()
+        # Whose destroy event is not to be counted (again): not a client's, or closed at a poll.
+        self._counted: dict[int, float] = {}
+
+    @property
+    def connections(self) -> Mapping[int, TrackedConnection]:
+        """The connections that are open now, ghosts included, by cookie."""
+        return self._connections
+
+    def update(self, kernel: KernelReading, owners: Mapping[int, Owner]) -> Changes:
+        """Take one whole reading of the socket table.
+
+        `owners` holds the owner of every socket; one that is not in there is no client's.
+        """
+        changes = Changes()
+        seen: set[int] = set()
+        known = self._connections
+        if kernel.sockets is self._sockets and owners is self._owners and not kernel.closed:
+            changes.nothing_happened = True
+            changes.vanished += [known[cookie] for cookie in self._unseen if cookie in known]
+            self._polled_at = kernel.at
+            return changes
+        self._sockets, self._owners = kernel.sockets, owners
+        beyond = 0
+        for reading in kernel.sockets:
+            cookie = reading.cookie
+            seen.add(cookie)
+            owner = owners.get(cookie)
+            tracked = known.get(cookie)
+            if owner is None:
+                self._exclude(cookie, kernel.at, changes)
+            elif tracked is None:
+                if len(known) >= self._most:
+                    beyond += 1
+                elif reading.tcp_state not in _FINISHING:
+                    self._open(reading, owner, kernel.at, changes)
+            elif tracked.reading is not reading or tracked.owner is not owner:
+                tracked.owner = owner
+                self._advance(tracked, reading, changes)
+        self.beyond_limit = beyond
+        _keep_lone_firsts(changes.opened)
+        self._take_events(kernel, changes)
+        if any(ended.closed_by is ClosedBy.UNKNOWN for ended in changes.closed):
+            open_owners = {tracked.owner.key for tracked in known.values()}
+            changes.closed = judge_together(changes.closed, open_owners)
+        self._unseen = known.keys() - seen
+        changes.vanished += [known[cookie] for cookie in self._unseen]
+        self._remember_owners(changes.opened)
+        self._forget_lingering(kernel.at)
+        self._polled_at = kernel.at
+        return changes
+
+    def settle_vanished(
+        self, held: Mapping[int, bool | None], now: float, *, events_complete: bool
+    ) -> list[ClosedConnection]:
+        """Say of vanished sockets whether their descriptor is still open (None: cannot look).
+
+        Open at two polls makes a ghost. Where nobody may look, a socket that left without a destroy
+        event still has its descriptor, provided that no event was lost.
+        """
+        closed = []
+        for cookie, is_held in held.items():
+            tracked = self._connections.get(cookie)
+            if tracked is None:
+                continue
+            if is_held or (is_held is None and events_complete):
+                tracked.vanished_polls += 1
+                tracked.descriptor_seen = bool(is_held)
+                if tracked.vanished_polls >= GHOST_POLLS and not tracked.ghost:
+                    tracked.ghost = True
+                    tracked.ghost_since = now
+                continue
+            del self._connections[cookie]
+            self._counted[cookie] = now
+            closed.append(closed_watched(tracked, now, None))
+        return closed
+
+    def _exclude(self, cookie: int, at: float, changes: Changes) -> None:
+        """Leave out what is no client's, also where that was found out late."""
+        self._counted.pop(cookie, None)  # to the end: `_forget_lingering` begins in front
+        self._counted[cookie] = at
+        tracked = self._connections.pop(cookie, None)
+        if tracked is not None:
+            changes.excluded.append(tracked)
+
+    def _open(self, reading: SocketReading, owner: Owner, at: float, changes: Changes) -> None:
+        silence = longest_silence(reading.info)
+        since_poll = at - self._polled_at if self._polled_at is not None else None
+        exact = since_poll is not None
+        age = min(silence, since_poll) if since_poll is not None else silence
+        tracked = TrackedConnection(
+            reading=reading,
+            owner=owner,
+            opened_at=at - age,
+            age_is_exact=exact,
+            # Its siblings of this same poll are looked at afterwards (_keep_lone_firsts).
+            first_for_owner=exact and self._is_new(owner),
+            last_activity_at=last_activity_at(reading, fallback=at - age),
+            state_since=at,
+        )
+        if exact and reading.info is not None:
+            activity = activity_between(None, reading.info, reading.at)
+            tracked.activities.append(activity)
+            tracked.owed_since = owed_since(None, reading, activity)
+        self._connections[reading.cookie] = tracked
+        changes.opened.append(tracked)
+
+    def _is_new(self, owner: Owner) -> bool:
+        """Whether every connection that a process ever had was seen here."""
+        if owner.key in self._owners_seen:
+            return False
+        return not self._started or (owner.started is not None and owner.started > self._started)
+
+    def _advance(
+        self, tracked: TrackedConnection, reading: SocketReading, changes: Changes
+    ) -> None:
+        before = tracked.reading
+        if before.tcp_state is not reading.tcp_state:
+            tracked.state_since = reading.at
+        if before.info is not None and reading.info is not None and before is not reading:
+            activity = activity_between(before.info, reading.info, reading.at)
+            if activity.outgoing_bytes > 0 or activity.incoming_bytes > 0:
+                tracked.activities.append(activity)
+                tracked.last_activity_at = last_activity_at(reading, fallback=reading.at)
+                changes.active.append(tracked)
+            _follow_answers(tracked, reading, activity)
+            again = _retransmits(reading) - _retransmits(before)
+            if again > 0:
+                changes.retransmitted.append((tracked, again))
+        tracked.reading = reading
+        tracked.vanished_polls = 0
+        tracked.ghost = False
+        tracked.ghost_since = None
+        if reading.tcp_state in _FINISHING and reading.inode == 0:
+            # The application has let go of it, whatever TCP still has to do.
+            del self._connections[reading.cookie]
+            changes.closed.append(closed_watched(tracked, reading.at, None))
+            self._counted[reading.cookie] = reading.at
+
+    def _take_events(self, kernel: KernelReading, changes: Changes) -> None:
+        reachable: frozenset[str] | None = None
+        for event in kernel.closed:
+            tracked = self._connections.pop(event.cookie, None)
+            if tracked is not None:
+                changes.closed.append(closed_watched(tracked, event.at, event))
+            elif self._counted.pop(event.cookie, None) is None:
+                if reachable is None:
+                    reachable = self._reachable()
+                is_reachable = event.remote.port == 0 and event.remote.address in reachable
+                changes.closed.append(
+                    closed_unseen(event, self._polled_at, is_reachable=is_reachable)
+                )
+
+    def _reachable(self) -> frozenset[str]:
+        """Return the addresses that connections are established to."""
+        return frozenset(
+            tracked.reading.remote.address
+            for tracked in self._connections.values()
+            if tracked.reading.tcp_state is TcpState.ESTABLISHED
+        )
+
+    def _forget_lingering(self, at: float) -> None:
+        """Forget cookies that no poll has seen for long: the oldest are in front."""
+        while self._counted:
+            cookie, seen_at = next(iter(self._counted.items()))
+            if at - seen_at < LINGER_SECONDS:
+                return
+            del self._counted[cookie]
+
+    def _remember_owners(self, opened: list[TrackedConnection]) -> None:
+        for tracked in opened:
+            self._owners_seen[tracked.owner.key] = None
+        surplus = len(self._owners_seen) - MOST_OWNERS
+        if surplus > 0:
+            busy = {tracked.owner.key for tracked in self._connections.values()}
+            old = [key for key in self._owners_seen if key not in busy]
+            for key in islice(old, surplus):
+                del self._owners_seen[key]
+
+
+def _follow_answers(tracked: TrackedConnection, reading: SocketReading, activity: Activity) -> None:
+    """Keep count of how a connection's requests are answered."""
+    before = tracked.owed_since
+    tracked.owed_since = owed_since(before, reading, activity)
+    if activity.incoming_bytes > 0:
+        if reading.at - tracked.opened_at < GREETING_SECONDS:
+            tracked.answered = 1
+        else:
+            tracked.answered += 1
+        if before is not None and tracked.last_activity_at - before >= LONG_POLL_SECONDS:
+            tracked.long_polls += 1
+    elif activity.outgoing_bytes > 0:
+        tracked.unanswered += 1
+
+
+def _retransmits(reading: SocketReading) -> int:
+    return (reading.info.retransmits_total or 0) if reading.info is not None else 0
+
+
+def _keep_lone_firsts(opened: list[TrackedConnection]) -> None:
+    """Of several that an owner opened between two polls, none is known to be the first."""
+    owners = Counter(tracked.owner.key for tracked in opened)
+    for tracked in opened:
+        if owners[tracked.owner.key] > 1:
+            tracked.first_for_owner = False

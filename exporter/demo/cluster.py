@@ -1,0 +1,49 @@
+"""The brokers: librdkafka's mock cluster, in a process of its own.
+
+Its sockets would else belong to the process of a client and be counted as that client's.
+It also sweeps up: it is told to end when the parent does, and removes the parent's folder.
+"""
+
+from __future__ import annotations
+
+__all__ = ["mock_cluster"]
+
+import shutil
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from exporter.demo.child import die_with_parent
+
+if TYPE_CHECKING:
+    from exporter.demo.child import Prepared
+
+BROKERS = 3
+READY_SECONDS = 10.0
+
+
+def _leave(*_: object) -> None:
+    # The kernel tells of a parent of several threads more than once; sweeping goes on.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(0)
+
+
+def mock_cluster() -> Prepared:
+    """Start the brokers, on ports that the kernel chooses, and tell their addresses."""
+    from confluent_kafka import Producer
+
+    # The cluster lives as long as this client, whose own connections are no part of the show.
+    host = Producer({"test.mock.num.brokers": BROKERS, "client.id": "mock-cluster", "log_level": 0})
+    found = host.list_topics(timeout=READY_SECONDS).brokers
+    addresses = [f"{found[broker].host}:{found[broker].port}" for broker in sorted(found)]
+
+    def work(options: dict[str, Any]) -> None:
+        signal.signal(signal.SIGTERM, _leave)
+        die_with_parent(signal.SIGTERM)
+        try:
+            while host is not None:
+                signal.pause()
+        finally:
+            shutil.rmtree(options["sweep"], ignore_errors=True)
+
+    return {"brokers": addresses}, work

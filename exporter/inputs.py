@@ -1,0 +1,330 @@
+"""The clients' own metrics on their way in: pulled pages, pushed statistics, and how each is doing.
+
+Every pulled source has a thread of its own that reads the sockets, the page, and the sockets again.
+What arrives waits in a bounded queue until the poll takes it; a source that hangs, lies or dies
+costs only itself and shows in `statuses`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Inputs"]
+
+import logging
+import queue
+import threading
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from exporter.errors import BrokerwireError, SourceError
+from exporter.model import JoinSample, KernelReading, ReadMethod
+from exporter.snapshot import SourceStatus
+from exporter.sources.java import JavaSource
+from exporter.sources.librdkafka import readings_from_statistics
+from exporter.sources.listeners import Listeners
+from exporter.sources.posters import Posters
+from exporter.sources.sock_diag import NetlinkSocketTable
+from exporter.sources.statistics_file import StatisticsFile
+from exporter.sources.statistics_socket import StatisticsSocket
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from exporter.model import SourceReading
+    from exporter.settings import JavaSourceSettings, PortRange, SourceSettings
+
+    Arrival = SourceReading | JoinSample
+
+log = logging.getLogger("brokerwire.sources")
+
+# What may wait for the poll; a poll that cannot keep up drops the rest, which is counted.
+MOST_WAITING = 1000
+
+# New sockets make a page be read again, at most so often.
+LEAST_BETWEEN_PULLS = 1.0
+
+# An inlet whose path was taken or missing is tried again so often.
+REOPEN_SECONDS = 10.0
+
+HTTP_SOURCE = "http"
+
+
+@dataclass(slots=True)
+class _Health:
+    """How one source is doing; written by its thread, read by the poll."""
+
+    name: str
+    kind: str
+    reads: int = 0
+    errors: int = 0
+    error: str | None = None
+    duration: float | None = None
+    clients: dict[str, float] = field(default_factory=dict)
+    last_success: float | None = None
+
+    def succeeded(
+        self, reading: SourceReading, at: float, wall_time: float, duration: float | None
+    ) -> None:
+        if self.error is not None:
+            log.info("source is back", extra={"source": self.name})
+        self.reads += 1
+        self.error = None
+        self.duration = duration
+        self.last_success = wall_time
+        if duration is not None:
+            self.clients.clear()
+        for client in reading.clients:
+            self.clients[f"{client.kind}/{client.client_id}/{client.instance}"] = at
+
+    def failed(self, error: BrokerwireError) -> None:
+        text = str(error)
+        self.reads += 1
+        self.errors += 1
+        if self.error != text:
+            log.warning("source cannot be read", extra={"source": self.name, "error": text})
+        self.error = text
+
+    def forget_silent(self, before: float) -> None:
+        """Forget pushed clients that have sent nothing since; a pulled page names all it has."""
+        for name in [name for name, at in tuple(self.clients.items()) if at < before]:
+            self.clients.pop(name, None)
+
+    def status(self) -> SourceStatus:
+        return SourceStatus(
+            name=self.name,
+            kind=self.kind,
+            up=self.error is None and self.reads > 0,
+            duration_seconds=self.duration,
+            reads=self.reads,
+            errors=self.errors,
+            error=self.error,
+            clients=len(self.clients),
+            last_success_wall_time=self.last_success,
+        )
+
+
+class Inputs:
+    """All sources of client metrics. `wake` is called when something has arrived."""
+
+    def __init__(
+        self,
+        settings: SourceSettings,
+        ports: Sequence[PortRange],
+        wake: Callable[[], None],
+        clock: Callable[[], float],
+        wall_clock: Callable[[], float],
+        *,
+        listening_on: Iterable[int] = (),
+    ) -> None:
+        self._settings = settings
+        self._posters = Posters(listening_on)
+        self._wake = wake
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._arrived: queue.Queue[Arrival] = queue.Queue(MOST_WAITING)
+        self.dropped = 0
+        self._health: dict[str, _Health] = {}
+        self._pullers = [
+            _Puller(source, ports, self._pulled, self._failed, clock) for source in settings.java
+        ]
+        for source in settings.java:
+            self._health[source.name] = _Health(source.name, "java")
+        pushed = settings.librdkafka
+        self._inlets: list[StatisticsSocket | StatisticsFile] = []
+        self._unopened: list[StatisticsSocket | StatisticsFile] = []
+        self._open_at = float("-inf")
+        if pushed.unix_socket is not None:
+            self._add_inlet("unix", pushed.unix_socket)
+        for path in pushed.files:
+            self._add_inlet("file", path)
+
+    def start(self) -> None:
+        """Start every thread; an inlet that cannot be opened is down, the others go on."""
+        self.open_inlets()
+        for puller in self._pullers:
+            puller.start()
+
+    def open_inlets(self) -> None:
+        """Open the inlets that are not open, if it is time to try."""
+        if not self._unopened or self._clock() < self._open_at:
+            return
+        self._open_at = self._clock() + REOPEN_SECONDS
+        for inlet in tuple(self._unopened):
+            try:
+                inlet.start()
+                self._unopened.remove(inlet)
+            except SourceError as error:
+                self._failed(inlet.name, error)
+
+    def stop(self) -> None:
+        """End every thread."""
+        for puller in self._pullers:
+            puller.stop()
+        for inlet in self._inlets:
+            inlet.stop()
+        self._posters.close()
+
+    def set_ports(self, ports: Sequence[PortRange]) -> None:
+        """Look at other ports around the next reads."""
+        for puller in self._pullers:
+            puller.set_ports(ports)
+
+    def hurry(self) -> None:
+        """Read every page soon: there are sockets that nobody has claimed yet."""
+        for puller in self._pullers:
+            puller.hurry()
+
+    def accept_statistics(self, body: bytes, sender: tuple[str, int] | None = None) -> None:
+        """Take statistics that were posted; `sender` is the address and port they came from.
+
+        Raises:
+            SourceDecodeError: they are no statistics; the sender should be told.
+        """
+        received_at = self._clock()
+        pid = None if sender is None else self._posters.pid_of(*sender)
+        try:
+            readings = readings_from_statistics(
+                body, source=HTTP_SOURCE, received_at=received_at, sender_pid=pid
+            )
+        except SourceError as error:
+            self._failed(HTTP_SOURCE, error)
+            raise
+        for reading in readings:
+            self._pushed(reading)
+
+    def take(self) -> list[Arrival]:
+        """Return what has arrived since the last call, in order."""
+        arrived = []
+        try:
+            while True:
+                arrived.append(self._arrived.get_nowait())
+        except queue.Empty:
+            return arrived
+
+    @property
+    def pushing_sources(self) -> tuple[str, ...]:
+        """The names of the sources that librdkafka pushes to."""
+        return tuple(name for name, health in self._health.items() if health.kind != "java")
+
+    def statuses(self, now: float) -> tuple[SourceStatus, ...]:
+        """Return how every source is doing."""
+        for health in tuple(self._health.values()):
+            if health.kind != "java":
+                health.forget_silent(now - self._settings.librdkafka.stale_after)
+        return tuple(health.status() for health in tuple(self._health.values()))
+
+    def _add_inlet(self, kind: Literal["unix", "file"], path: str) -> None:
+        make = StatisticsSocket if kind == "unix" else StatisticsFile
+        inlet = make(
+            path,
+            self._pushed,
+            lambda error: self._failed(f"{kind}:{path}", error),
+            max_bytes=self._settings.librdkafka.max_bytes,
+        )
+        self._health[inlet.name] = _Health(inlet.name, "librdkafka")
+        self._inlets.append(inlet)
+        self._unopened.append(inlet)
+
+    def _pulled(self, sample: JoinSample) -> None:
+        reading = sample.reading
+        self._health[reading.source].succeeded(
+            reading, self._clock(), self._wall_clock(), reading.ended_at - reading.begun_at
+        )
+        self._put(sample)
+
+    def _pushed(self, reading: SourceReading) -> None:
+        health = self._health.setdefault(reading.source, _Health(reading.source, "librdkafka"))
+        health.succeeded(reading, self._clock(), self._wall_clock(), None)
+        self._put(reading)
+
+    def _failed(self, source: str, error: BrokerwireError) -> None:
+        self._health.setdefault(source, _Health(source, "librdkafka")).failed(error)
+
+    def _put(self, arrival: Arrival) -> None:
+        try:
+            self._arrived.put_nowait(arrival)
+        except queue.Full:
+            self.dropped += 1
+        self._wake()
+
+
+class _Puller:
+    """One pulled page and its thread."""
+
+    def __init__(
+        self,
+        settings: JavaSourceSettings,
+        ports: Sequence[PortRange],
+        deliver: Callable[[JoinSample], None],
+        fail: Callable[[str, BrokerwireError], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._settings = settings
+        self._ports = tuple(ports)
+        self._deliver = deliver
+        self._fail = fail
+        self._clock = clock
+        self._source = JavaSource(settings)
+        self._listeners = Listeners(settings.url)
+        self._hurry = threading.Event()
+        self._stopping = False
+        self._table: NetlinkSocketTable | None = None
+        self._table_ports: tuple[PortRange, ...] = ()
+        self._thread = threading.Thread(
+            target=self._run, name=f"brokerwire-{settings.name}"[:15], daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; one that waits for an answer is left to its deadline."""
+        self._stopping = True
+        self._hurry.set()
+
+    def hurry(self) -> None:
+        self._hurry.set()
+
+    def set_ports(self, ports: Sequence[PortRange]) -> None:
+        self._ports = tuple(ports)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            begun = self._clock()
+            self._hurry.clear()
+            try:
+                before = self._look()
+                reading = replace(self._source.read(), sender_pid=self._listeners.pid())
+                self._deliver(JoinSample(before=before, reading=reading, after=self._look()))
+            except SourceError as error:
+                self._fail(self._settings.name, error)
+            except Exception as error:
+                # A page that finds a bug of ours must not end its thread.
+                log.exception("bug while reading a source", extra={"source": self._settings.name})
+                self._fail(self._settings.name, SourceError(f"bug: {error!r}"))
+            self._rest(begun)
+        self._listeners.close()
+        if self._table is not None:
+            self._table.close()
+
+    def _look(self) -> KernelReading:
+        """Read the sockets; where netlink is refused there are no byte counts to join by."""
+        try:
+            if self._table is None:
+                self._table = NetlinkSocketTable(self._ports, clock=self._clock, events=False)
+                self._table_ports = self._ports
+            if self._table_ports != self._ports:
+                self._table.set_ports(self._ports)
+                self._table_ports = self._ports
+            return self._table.read()
+        except SourceError:
+            return KernelReading(at=self._clock(), method=ReadMethod.PSUTIL, sockets=())
+
+    def _rest(self, begun: float) -> None:
+        """Wait for the next turn, or for new sockets."""
+        interval = self._settings.interval
+        least = min(interval, LEAST_BETWEEN_PULLS)
+        if not self._stopping and self._hurry.wait(interval):
+            left = begun + least - self._clock()
+            while left > 0 and not self._stopping:
+                threading.Event().wait(min(left, 0.2))
+                left = begun + least - self._clock()

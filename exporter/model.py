@@ -1,0 +1,386 @@
+"""The values that flow from the sources through the core to the sinks.
+
+All are frozen: a snapshot can be read by any thread without a lock. Missing is None, never 0
+and never "". Times named `at` are seconds of the monotonic clock; `wall_time` is seconds since
+the epoch.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "Attribution",
+    "ClientKey",
+    "ClientKind",
+    "ClientReading",
+    "ClosedBy",
+    "ClosedSocket",
+    "Confidence",
+    "Connection",
+    "ConnectionClass",
+    "Endpoint",
+    "JoinSample",
+    "KernelReading",
+    "Library",
+    "NodeReading",
+    "Owner",
+    "OwnerRung",
+    "ReadMethod",
+    "Role",
+    "SocketReading",
+    "SourceReading",
+    "TcpInfo",
+    "TcpState",
+]
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class TcpState(StrEnum):
+    """The kernel's state of a socket, spelled as node_exporter spells it."""
+
+    ESTABLISHED = "established"
+    SYN_SENT = "syn_sent"
+    SYN_RECV = "syn_recv"
+    FIN_WAIT1 = "fin_wait1"
+    FIN_WAIT2 = "fin_wait2"
+    TIME_WAIT = "time_wait"
+    CLOSE = "close"
+    CLOSE_WAIT = "close_wait"
+    LAST_ACK = "last_ack"
+    LISTEN = "listen"
+    CLOSING = "closing"
+
+
+class ConnectionClass(StrEnum):
+    """The label `class`: each connection has exactly one (DESIGN section 5)."""
+
+    GHOST = "ghost"
+    HALF_CLOSED = "half_closed"
+    CONNECTING = "connecting"
+    STALE = "stale"
+    ZOMBIE = "zombie"
+    EXCESS = "excess"
+    BOOTSTRAP = "bootstrap"
+    COORDINATOR = "coordinator"
+    TRANSACTION = "transaction"
+    DATA = "data"
+    ADMIN = "admin"
+    PROBE = "probe"
+    UNKNOWN = "unknown"
+
+
+class Role(StrEnum):
+    """What the client opened a connection for, whatever has become of it."""
+
+    BOOTSTRAP = "bootstrap"
+    COORDINATOR = "coordinator"
+    TRANSACTION = "transaction"
+    DATA = "data"
+    ADMIN = "admin"
+    PROBE = "probe"
+    UNKNOWN = "unknown"
+
+
+class ClientKind(StrEnum):
+    """The kind of a Kafka client, as its own metrics name it."""
+
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    ADMIN = "admin"
+    CONNECT = "connect"
+    UNKNOWN = "unknown"
+
+
+class Library(StrEnum):
+    """The client library, where it is known."""
+
+    JAVA = "java"
+    LIBRDKAFKA = "librdkafka"
+    UNKNOWN = "unknown"
+
+
+class Confidence(StrEnum):
+    """How sure a role is: `exact` rests on equal byte counts, `none` says that nothing is known."""
+
+    EXACT = "exact"
+    STRONG = "strong"
+    WEAK = "weak"
+    NONE = "none"
+
+
+class ClosedBy(StrEnum):
+    """Which side ended a connection first; `refused` never got through."""
+
+    CLIENT = "client"
+    BROKER = "broker"
+    ABORT = "abort"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+class OwnerRung(StrEnum):
+    """Which rung of the ownership ladder told whose a socket is (DESIGN section 3)."""
+
+    PROC_FD = "proc_fd"
+    CGROUP = "cgroup"
+    UID = "uid"
+    NONE = "unattributed"
+
+
+class ReadMethod(StrEnum):
+    """How the socket table was read."""
+
+    SOCK_DIAG = "sock_diag"
+    PSUTIL = "psutil"
+
+
+class Endpoint(NamedTuple):
+    """An address and a port; an IPv4-mapped IPv6 address is held as IPv4."""
+
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        if ":" in self.address:
+            return f"[{self.address}]:{self.port}"
+        return f"{self.address}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpInfo:
+    """The kernel's `tcp_info` of a socket; a field that an older kernel lacks is None.
+
+    `bytes_acked` counts the SYN and the FIN, `bytes_received` the peer's FIN.
+    The `last_*_ms` are ages at the reading's `at`; a socket that never sent or received shows its
+    own age there, and one in SYN_SENT nonsense, which decoders leave out (None).
+    """
+
+    bytes_acked: int | None = None
+    bytes_received: int | None = None
+    bytes_sent: int | None = None
+    segments_out: int | None = None
+    segments_in: int | None = None
+    data_segments_out: int | None = None
+    data_segments_in: int | None = None
+    retransmits_total: int | None = None
+    rtt_us: int | None = None
+    last_data_sent_ms: int | None = None
+    last_data_received_ms: int | None = None
+    last_ack_received_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SocketReading:
+    """One socket at one moment.
+
+    A socket of which only the ages changed keeps its earlier reading, `at` and all: the ages
+    are then to be counted from that `at`. So identity of the object means "nothing happened".
+    """
+
+    at: float
+    cookie: int
+    local: Endpoint
+    remote: Endpoint
+    tcp_state: TcpState
+    inode: int
+    uid: int
+    cgroup_id: int | None
+    receive_queue: int
+    send_queue: int
+    retransmits: int
+    info: TcpInfo | None
+
+    @property
+    def outgoing_bytes(self) -> int | None:
+        """Bytes that the client handed to the kernel; `bytes_acked` counts the SYN as 1."""
+        if self.info is None or self.info.bytes_acked is None:
+            return None
+        return self.info.bytes_acked - 1 + self.send_queue
+
+    @property
+    def incoming_bytes(self) -> int | None:
+        """Bytes that the client took from the kernel."""
+        if self.info is None or self.info.bytes_received is None:
+            return None
+        return self.info.bytes_received - self.receive_queue
+
+
+class ClosedSocket(NamedTuple):
+    """One destroy event: a socket that is gone, with its last figures.
+
+    `remote.port` is 0 where the kernel no longer knew it (refused or aborted).
+    The kernel gives no inode, uid or cgroup here.
+    """
+
+    at: float
+    cookie: int
+    local: Endpoint
+    remote: Endpoint
+    info: TcpInfo | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelReading:
+    """A whole look at the socket table: never a part of one (that is a SourceError).
+
+    `events_complete` is False where destroy events are not available or were lost since the last
+    reading, so that a socket may have gone without one.
+    """
+
+    at: float
+    method: ReadMethod
+    sockets: tuple[SocketReading, ...]
+    closed: tuple[ClosedSocket, ...] = ()
+    events_complete: bool = False
+    events_lost: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose a socket is, as far as the ladder reached.
+
+    `key` is equal exactly for sockets of one owner and lives as long as it does (pid and start
+    time, else cgroup id, else uid). `name` is what people call it: the process or container name.
+    """
+
+    key: str
+    rung: OwnerRung
+    name: str
+    pid: int | None = None
+    started: float | None = None
+    uid: int | None = None
+    cgroup_id: int | None = None
+    library: Library = Library.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReading:
+    """What a client says of one of its nodes. It outlives the connection: it proves none.
+
+    `node_id` is the client's own spelling without quotes ("-1", "0", "2147483646", "+0",
+    "GroupCoordinator"). Totals go on over reconnects. `remote_name` is librdkafka's
+    `host:port`, unresolved. `requests` and `responses` are None where they are not told.
+    """
+
+    node_id: str
+    role: Role
+    broker_id: int | None
+    outgoing_bytes: int | None
+    incoming_bytes: int | None
+    requests: int | None = None
+    responses: int | None = None
+    remote_name: str | None = None
+    connection_state: str | None = None
+    connects: int | None = None
+    disconnects: int | None = None
+    idle_seconds: float | None = None
+    partitions: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientReading:
+    """One client instance as its own metrics show it."""
+
+    client_id: str
+    kind: ClientKind
+    library: Library
+    nodes: tuple[NodeReading, ...]
+    instance: str = ""
+    """Tells clients of equal client_id apart where the library does (rdkafka#producer-1)."""
+    version: str | None = None
+    group_id: str | None = None
+    connection_count: int | None = None
+    connections_created: int | None = None
+    connections_closed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReading:
+    """One answer of one source; the figures were taken between `begun_at` and `ended_at`."""
+
+    source: str
+    begun_at: float
+    ended_at: float
+    clients: tuple[ClientReading, ...]
+    sender_pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinSample:
+    """A source's figures between two looks at the sockets: the client's value lies between them."""
+
+    before: KernelReading
+    reading: SourceReading
+    after: KernelReading
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ClientKey:
+    """One client instance of one source."""
+
+    source: str
+    kind: ClientKind
+    client_id: str
+    instance: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribution:
+    """Which node of which client a socket is, and how that is known.
+
+    `equals` names the other client nodes that no figure tells from this one (twins).
+    """
+
+    client: ClientKey
+    node: NodeReading
+    library: Library
+    confidence: Confidence
+    evidence: tuple[str, ...]
+    equals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Everything that is known of one connection at the moment of the snapshot.
+
+    `age_seconds` is a lower bound where `age_is_exact` is False (open before the agent was).
+    `idle_seconds` is the time since bytes last went either way. `useful` is the share of DESIGN
+    section 5's useful connection-seconds. `close_expected` says what will end it, in words;
+    `closes_in_seconds` when, where that is known.
+    """
+
+    cookie: int
+    local: Endpoint
+    remote: Endpoint
+    tcp_state: TcpState
+    connection_class: ConnectionClass
+    role: Role
+    confidence: Confidence
+    evidence: tuple[str, ...]
+    owner: Owner
+    client_id: str | None
+    client_kind: ClientKind
+    client_instance: str
+    library: Library
+    node_id: str | None
+    broker_id: int | None
+    broker: str
+    useful: bool
+    equals: tuple[str, ...]
+    age_seconds: float
+    age_is_exact: bool
+    idle_seconds: float | None
+    outgoing_bytes: int | None
+    incoming_bytes: int | None
+    send_queue: int
+    receive_queue: int
+    retransmits_total: int | None
+    rtt_seconds: float | None
+    source: str | None
+    expected_rule: str | None
+    close_expected: str
+    closes_in_seconds: float | None
+    unanswered_seconds: float | None = None
+    """How long bytes have gone out and none came back; None while nothing is owed."""

@@ -1,0 +1,1 @@
+"""What brokerwire shows: they format a finished snapshot and decide nothing."""

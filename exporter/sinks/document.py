@@ -1,0 +1,287 @@
+"""A snapshot as JSON: what the API and `inspect --json` say. docs/api.md describes it.
+
+Missing is null. Fields are only ever added; a change of meaning raises SCHEMA_VERSION.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "connections_document",
+    "encode",
+    "encode_connections",
+    "findings_document",
+    "sources_document",
+]
+
+import json
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import exporter
+from exporter.model import ConnectionClass
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from exporter.model import Connection
+    from exporter.snapshot import ClientBroker, Finding, Snapshot, SourceStatus
+
+SCHEMA_VERSION = 1
+
+Document = dict[str, Any]
+
+
+def connections_document(
+    snapshot: Snapshot, *, stale: bool = False, only: Iterable[Connection] | None = None
+) -> Document:
+    """Describe a whole snapshot; `stale` says that it is too old to be believed.
+
+    `only` leaves out the other connections, for those who have no use for 50,000.
+    """
+    listed = snapshot.connections if only is None else only
+    return {
+        **_envelope(snapshot, stale=stale),
+        "summary": _summary(snapshot),
+        "connections": [_connection(each) for each in listed],
+        "expected": [_expected(snapshot, pair) for pair in _pairs(snapshot)],
+        "clients": list(_clients(snapshot)),
+        "findings": [_finding(each) for each in snapshot.findings],
+        "sources": [_source(each) for each in snapshot.sources],
+        "processes": _processes(snapshot),
+        "broker_limits": snapshot.broker_limits._asdict(),
+        "agent": _agent(snapshot),
+    }
+
+
+def findings_document(snapshot: Snapshot, *, stale: bool = False) -> Document:
+    """Describe what somebody should change."""
+    findings = [_finding(each) for each in snapshot.findings]
+    return {**_envelope(snapshot, stale=stale), "findings": findings}
+
+
+def sources_document(snapshot: Snapshot, *, stale: bool = False) -> Document:
+    """Describe how the agent comes by its figures."""
+    sources = [_source(each) for each in snapshot.sources]
+    return {**_envelope(snapshot, stale=stale), "sources": sources, "agent": _agent(snapshot)}
+
+
+def encode(document: Document) -> bytes:
+    """Encode as ASCII: nothing a client calls itself can end a line."""
+    return _dumped(document) + b"\n"
+
+
+def encode_connections(snapshot: Snapshot, *, stale: bool = False) -> bytes:
+    """Encode the connections document, one connection at a time.
+
+    All of them as dictionaries at once would take some 3 KiB each; and the lock of the interpreter
+    is held throughout a call of the encoder.
+    """
+    rest = _dumped(connections_document(snapshot, stale=stale, only=()))
+    # No text can hold this: in JSON's texts each quotation mark has a backslash before it.
+    before, mark, after = rest.partition(b'"connections":[')
+    body = bytearray(before + mark)
+    for each in snapshot.connections:
+        body += _dumped(_connection(each))
+        body += b","
+    if body.endswith(b","):
+        del body[-1]
+    return bytes(body + after + b"\n")
+
+
+def _dumped(document: Document) -> bytes:
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _envelope(snapshot: Snapshot, *, stale: bool) -> Document:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "version": exporter.__version__,
+        "time": _time(snapshot.wall_time),
+        "interval_seconds": snapshot.interval_seconds,
+        "stale": stale,
+    }
+
+
+def _time(seconds: float) -> str:
+    text = datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def _text(value: str | None) -> str | None:
+    """Spell out the bytes of a name that is not UTF-8: half a surrogate pair is not JSON."""
+    if value is None or value.isascii():
+        return value
+    return value.encode(errors="backslashreplace").decode()
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _connection(each: Connection) -> Document:
+    return {
+        "cookie": str(each.cookie),  # 64 bits, of which a JavaScript number holds 53
+        "local": str(each.local),
+        "remote": str(each.remote),
+        "tcp_state": each.tcp_state,
+        "class": each.connection_class,
+        "role": each.role,
+        "confidence": each.confidence,
+        "evidence": [_text(line) for line in each.evidence],
+        "pid": each.owner.pid,
+        "process": _text(each.owner.name),
+        "owner_rung": each.owner.rung,
+        "uid": each.owner.uid,
+        "cgroup_id": each.owner.cgroup_id,
+        "client_id": _text(each.client_id),
+        "client_kind": each.client_kind,
+        "client_instance": _text(each.client_instance) or None,
+        "library": each.library,
+        "node_id": _text(each.node_id),
+        "broker_id": each.broker_id,
+        "broker": each.broker,
+        "useful": each.useful,
+        "equals": [_text(node) for node in each.equals],
+        "age_seconds": _number(each.age_seconds),
+        "age_is_exact": each.age_is_exact,
+        "idle_seconds": _number(each.idle_seconds),
+        "outgoing_bytes": each.outgoing_bytes,
+        "incoming_bytes": each.incoming_bytes,
+        "send_queue": each.send_queue,
+        "receive_queue": each.receive_queue,
+        "retransmits_total": each.retransmits_total,
+        "rtt_seconds": _number(each.rtt_seconds),
+        "source": _text(each.source),
+        "expected_rule": each.expected_rule,
+        "close_expected": _text(each.close_expected),
+        "closes_in_seconds": _number(each.closes_in_seconds),
+        "unanswered_seconds": _number(each.unanswered_seconds),
+    }
+
+
+def _finding(each: Finding) -> Document:
+    return {
+        "name": each.name,
+        "severity": each.severity,
+        "labels": {name: _text(value) for name, value in each.labels.items()},
+        "summary": _text(each.summary),
+        "description": _text(each.description),
+        "remedy": _text(each.remedy),
+        "value": _number(each.value),
+        "cookies": [str(cookie) for cookie in each.cookies],
+    }
+
+
+def _source(each: SourceStatus) -> Document:
+    last = each.last_success_wall_time
+    return {
+        "name": _text(each.name),
+        "kind": each.kind,
+        "up": each.up,
+        "error": _text(each.error),
+        "duration_seconds": _number(each.duration_seconds),
+        "reads": each.reads,
+        "errors": each.errors,
+        "clients": each.clients,
+        "last_success": None if last is None else _time(last),
+    }
+
+
+def _agent(snapshot: Snapshot) -> Document:
+    poll = snapshot.poll
+    return {
+        "read_method": poll.method,
+        "events_available": poll.events_available,
+        "events_lost": poll.events_lost,
+        "owner_rungs": {str(rung): count for rung, count in poll.owner_rungs.items()},
+        "capabilities": [_text(line) for line in poll.capabilities],
+        "polls": poll.polls,
+        "failed_polls": poll.failed_polls,
+        "poll_duration_seconds": _number(poll.duration_seconds),
+        "unattributed_closed": poll.unattributed_closed,
+        "folded_clients": poll.folded_clients,
+        "error": _text(poll.error),
+    }
+
+
+def _processes(snapshot: Snapshot) -> list[Document]:
+    return [
+        {"process": _text(name), "open_fds": files.used, "max_fds": files.limit}
+        for name, files in sorted(snapshot.open_files.items())
+    ]
+
+
+def _pairs(snapshot: Snapshot) -> list[ClientBroker]:
+    return sorted(snapshot.counts.keys() | snapshot.expected.keys())
+
+
+def _named(pair: ClientBroker) -> Document:
+    return {
+        "client_id": _text(pair.client_id) or None,
+        "client_kind": pair.client_kind,
+        "process": _text(pair.process),
+    }
+
+
+def _expected(snapshot: Snapshot, pair: ClientBroker) -> Document:
+    counts = snapshot.counts.get(pair, {})
+    expectation = snapshot.expected.get(pair)
+    return {
+        **_named(pair),
+        "broker_id": int(pair.broker_id) if pair.broker_id.isdecimal() else None,
+        "broker": pair.broker,
+        "connections": sum(counts.values()),
+        "by_class": {str(each): counts.get(each, 0) for each in ConnectionClass},
+        "expected": None if expectation is None else expectation.count,
+        "rules": [
+            {"rule": rule, "reason": _text(reason)}
+            for rule, reason in (() if expectation is None else expectation.rules)
+        ],
+    }
+
+
+def _summary(snapshot: Snapshot) -> Document:
+    by_class = {str(each): 0 for each in ConnectionClass}
+    for each in snapshot.connections:
+        by_class[each.connection_class] += 1
+    return {
+        "connections": len(snapshot.connections),
+        "useful": sum(each.useful for each in snapshot.connections),
+        "expected": sum(each.count for each in snapshot.expected.values()),
+        "by_class": by_class,
+        "efficiency": _ratio(
+            sum(snapshot.totals.useful_seconds.values()),
+            sum(snapshot.totals.connection_seconds.values()),
+        ),
+    }
+
+
+def _ratio(useful: float, spent: float) -> float | None:
+    return min(useful / spent, 1.0) if spent > 0 else None
+
+
+def _clients(snapshot: Snapshot) -> Iterator[Document]:
+    """Add up each client over its brokers; the seconds are since the agent's start."""
+    totals = snapshot.totals
+    spent: dict[tuple[str, ...], float] = {}
+    for (pair, _), seconds in totals.connection_seconds.items():
+        spent[pair[:3]] = spent.get(pair[:3], 0.0) + seconds
+    useful: dict[tuple[str, ...], float] = {}
+    for pair, seconds in totals.useful_seconds.items():
+        useful[pair[:3]] = useful.get(pair[:3], 0.0) + seconds
+    by_client: dict[tuple[str, ...], list[ClientBroker]] = {}
+    for pair in _pairs(snapshot):
+        by_client.setdefault(pair[:3], []).append(pair)
+    for client, pairs in by_client.items():
+        expected = [snapshot.expected[pair].count for pair in pairs if pair in snapshot.expected]
+        yield {
+            **_named(pairs[0]),
+            "brokers": len(pairs),
+            "connections": sum(sum(snapshot.counts.get(pair, {}).values()) for pair in pairs),
+            "expected": sum(expected) if expected else None,
+            "connection_seconds": _number(spent.get(client, 0.0)),
+            "useful_seconds": _number(useful.get(client, 0.0)),
+            "efficiency": _ratio(useful.get(client, 0.0), spent.get(client, 0.0)),
+        }

@@ -1,0 +1,258 @@
+"""The series of a snapshot as plain rows, for the renderer and for prometheus_client alike.
+
+A row is (label values without the last of a metric that has `by`, value of that label, value).
+"""
+
+from __future__ import annotations
+
+__all__ = ["STALE_INTERVALS", "Reading", "Row", "families", "is_stale", "pairs_of"]
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from exporter.model import ConnectionClass, OwnerRung, ReadMethod
+from exporter.sinks.bounded_rows import (
+    finding_connections,
+    findings,
+    limits_of_brokers,
+    open_files,
+    probes,
+)
+from exporter.sinks.catalogue import CATALOGUE, CLIENT, SPECS
+from exporter.snapshot import ClientBroker, Histogram
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from exporter.sinks.catalogue import MetricSpec
+    from exporter.sinks.labels import Labels
+    from exporter.snapshot import PollStatus, Snapshot, SourceStatus
+
+Key = tuple[str, ...]
+# The value is a Histogram in the rows of a histogram, else a number.
+Row = tuple[Key, str, Any]
+Rows = Iterable[Row]
+# What another part of the agent adds: the name of a catalogued metric, its labels, its value.
+Reading = tuple[str, tuple[str, ...], float]
+Reader = Callable[["Snapshot", "Labels"], Rows]
+Label = TypeVar("Label", bound=str)
+
+STALE_INTERVALS = 3.0
+_CLIENT_LABELS = len(CLIENT)
+
+
+def is_stale(snapshot: Snapshot, now: float) -> bool:
+    """Tell whether what the snapshot says of the clients is too old to be shown."""
+    return now - snapshot.at > STALE_INTERVALS * snapshot.interval_seconds
+
+
+def pairs_of(snapshot: Snapshot) -> set[ClientBroker]:
+    """Every client and broker that has a series in the snapshot."""
+    totals = snapshot.totals
+    seen: set[ClientBroker] = set(snapshot.counts)
+    seen.update(pair for pair, _ in totals.connection_seconds)
+    seen.update(pair for pair, _ in totals.closed)
+    for mapping in (
+        snapshot.expected,
+        snapshot.timings,
+        totals.useful_seconds,
+        totals.expected_seconds,
+        totals.opened,
+        totals.lifetimes,
+        totals.outgoing_bytes,
+        totals.incoming_bytes,
+        totals.retransmits,
+        totals.connect_failures,
+    ):
+        seen.update(mapping)
+    return seen
+
+
+def families(
+    snapshot: Snapshot | None, now: float, labels: Labels, readings: Iterable[Reading] = ()
+) -> Iterator[tuple[MetricSpec, Rows]]:
+    """Yield every metric that has a series now, in the catalogue's order."""
+    added: dict[str, list[Row]] = {}
+    for name, values, value in readings:
+        added.setdefault(SPECS[name].name, []).append((labels.safe(values), "", value))
+    stale = snapshot is None or is_stale(snapshot, now)
+    if snapshot is not None:
+        labels.settle(pairs_of(snapshot))
+    for spec in CATALOGUE:
+        rows: Rows = added.get(spec.name, ())
+        reader = _READERS.get(spec.name)
+        if snapshot is not None and reader is not None and not (spec.expires and stale):
+            rows = reader(snapshot, labels)
+        first = next(iterator := iter(rows), None)
+        if first is not None:
+            yield spec, _chained(first, iterator)
+
+
+def _chained(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    yield from rest
+
+
+# Clients
+
+_CLASSES = tuple(ConnectionClass)
+
+
+def _counts(snapshot: Snapshot, labels: Labels) -> Rows:
+    summed: dict[ClientBroker, Mapping[ConnectionClass, int]] = {}
+    for pair, counts in snapshot.counts.items():
+        name = labels[pair]
+        earlier = summed.get(name)
+        if earlier is not None:
+            counts = {c: counts.get(c, 0) + earlier.get(c, 0) for c in _CLASSES}  # noqa: PLW2901
+        summed[name] = counts
+    return [(pair, cls, counts.get(cls, 0)) for pair, counts in summed.items() for cls in _CLASSES]
+
+
+def _sums(mapping: Mapping[ClientBroker, float], labels: Labels) -> Mapping[ClientBroker, float]:
+    if not labels.renamed:
+        return mapping
+    summed: dict[ClientBroker, float] = {}
+    for pair, value in mapping.items():
+        name = labels[pair]
+        summed[name] = summed.get(name, 0) + value
+    return summed
+
+
+def _by_pair(mapping: Mapping[ClientBroker, float], labels: Labels) -> Rows:
+    return [(pair, "", value) for pair, value in _sums(mapping, labels).items()]
+
+
+def _by_label(mapping: Mapping[tuple[ClientBroker, Label], float], labels: Labels) -> Rows:
+    if not labels.renamed:
+        return [(pair, by, value) for (pair, by), value in mapping.items()]
+    summed: dict[tuple[ClientBroker, Label], float] = {}
+    for (pair, by), value in mapping.items():
+        name = (labels[pair], by)
+        summed[name] = summed.get(name, 0) + value
+    return [(pair, by, value) for (pair, by), value in summed.items()]
+
+
+def _expected(snapshot: Snapshot, labels: Labels) -> Rows:
+    return _by_pair({pair: each.count for pair, each in snapshot.expected.items()}, labels)
+
+
+def _lifetimes(snapshot: Snapshot, labels: Labels) -> Rows:
+    summed: dict[ClientBroker, Histogram] = {}
+    for pair, histogram in snapshot.totals.lifetimes.items():
+        name = labels[pair]
+        earlier = summed.get(name)
+        summed[name] = histogram if earlier is None else _added(earlier, histogram)
+    return [(pair, "", histogram) for pair, histogram in summed.items()]
+
+
+def _added(one: Histogram, other: Histogram) -> Histogram:
+    return Histogram(
+        tuple(a + b for a, b in zip(one.counts, other.counts, strict=True)), one.sum + other.sum
+    )
+
+
+def _efficiency(snapshot: Snapshot, labels: Labels) -> Rows:
+    spent: dict[Key, float] = {}
+    for pair, _, value in _by_label(snapshot.totals.connection_seconds, labels):
+        client = pair[:_CLIENT_LABELS]
+        spent[client] = spent.get(client, 0) + value
+    useful: dict[Key, float] = {}
+    for pair, value in _sums(snapshot.totals.useful_seconds, labels).items():
+        client = pair[:_CLIENT_LABELS]
+        useful[client] = useful.get(client, 0) + value
+    return [
+        (client, "", min(useful.get(client, 0) / seconds, 1.0))
+        for client, seconds in spent.items()
+        # Without a client's metrics nobody knows what is of use: unknown is not waste.
+        if seconds > 0 and client[0]
+    ]
+
+
+def _idle(snapshot: Snapshot, labels: Labels) -> Rows:
+    longest: dict[ClientBroker, float] = {}
+    for pair, timing in snapshot.timings.items():
+        name = labels[pair]
+        longest[name] = max(longest.get(name, 0.0), timing.longest_idle)
+    return [(name, "", idle) for name, idle in longest.items()]
+
+
+def _rtt(snapshot: Snapshot, labels: Labels) -> Rows:
+    # Where clients were folded into one name, the slowest tells.
+    slowest: dict[ClientBroker, float] = {}
+    for pair, timing in snapshot.timings.items():
+        if timing.round_trip is not None:
+            name = labels[pair]
+            slowest[name] = max(slowest.get(name, 0.0), timing.round_trip)
+    return [(name, "", round_trip) for name, round_trip in slowest.items()]
+
+
+# The agent
+
+
+def _of_sources(get: Callable[[SourceStatus], float | None]) -> Reader:
+    def rows(snapshot: Snapshot, labels: Labels) -> Rows:
+        values = [(labels.safe((each.name, each.kind)), get(each)) for each in snapshot.sources]
+        return [(name, "", value) for name, value in values if value is not None]
+
+    return rows
+
+
+def _of_poll(get: Callable[[PollStatus], float]) -> Reader:
+    return lambda snapshot, _: [((), "", get(snapshot.poll))]
+
+
+_READERS: dict[str, Reader] = {
+    "kafka_client_connections": _counts,
+    "kafka_client_connections_expected": _expected,
+    "kafka_client_connection_seconds_total": lambda s, n: _by_label(s.totals.connection_seconds, n),
+    "kafka_client_connection_useful_seconds_total": lambda s, n: _by_pair(
+        s.totals.useful_seconds, n
+    ),
+    "kafka_client_connection_expected_seconds_total": lambda s, n: _by_pair(
+        s.totals.expected_seconds, n
+    ),
+    "kafka_client_connection_efficiency_ratio": _efficiency,
+    "kafka_client_connections_opened_total": lambda s, n: _by_pair(s.totals.opened, n),
+    "kafka_client_connections_closed_total": lambda s, n: _by_label(s.totals.closed, n),
+    "kafka_client_connection_lifetime_seconds": _lifetimes,
+    "kafka_client_sent_bytes_total": lambda s, n: _by_pair(s.totals.outgoing_bytes, n),
+    "kafka_client_received_bytes_total": lambda s, n: _by_pair(s.totals.incoming_bytes, n),
+    "kafka_client_connection_idle_seconds_max": _idle,
+    "kafka_client_connection_rtt_seconds": _rtt,
+    "kafka_client_retransmits_total": lambda s, n: _by_pair(s.totals.retransmits, n),
+    "kafka_client_connect_failures_total": lambda s, n: _by_pair(s.totals.connect_failures, n),
+    "kafka_client_probes_total": probes,
+    "kafka_client_process_open_fds": open_files(lambda files: files.used),
+    "kafka_client_process_max_fds": open_files(lambda files: files.limit),
+    "kafka_client_broker_max_connections": limits_of_brokers(lambda each: each.max_connections),
+    "kafka_client_broker_max_connections_per_ip": limits_of_brokers(
+        lambda each: each.max_connections_per_ip
+    ),
+    "kafka_client_finding_connections": finding_connections,
+    "brokerwire_findings": findings,
+    "brokerwire_owned_connections": lambda s, _: [
+        ((rung,), "", s.poll.owner_rungs.get(rung, 0)) for rung in OwnerRung
+    ],
+    "brokerwire_source_up": _of_sources(lambda each: each.up),
+    "brokerwire_source_duration_seconds": _of_sources(lambda each: each.duration_seconds),
+    "brokerwire_source_reads_total": _of_sources(lambda each: each.reads),
+    "brokerwire_source_errors_total": _of_sources(lambda each: each.errors),
+    "brokerwire_source_last_success_timestamp_seconds": _of_sources(
+        lambda each: each.last_success_wall_time
+    ),
+    "brokerwire_source_clients": _of_sources(lambda each: each.clients),
+    "brokerwire_polls_total": _of_poll(lambda poll: poll.polls),
+    "brokerwire_poll_failures_total": _of_poll(lambda poll: poll.failed_polls),
+    "brokerwire_poll_duration_seconds": _of_poll(lambda poll: poll.duration_seconds),
+    "brokerwire_poll_interval_seconds": lambda s, _: [((), "", s.interval_seconds)],
+    "brokerwire_last_poll_timestamp_seconds": lambda s, _: [((), "", s.wall_time)],
+    "brokerwire_read_method": lambda s, _: [
+        ((method,), "", method is s.poll.method) for method in ReadMethod
+    ],
+    "brokerwire_events_available": _of_poll(lambda poll: poll.events_available),
+    "brokerwire_events_lost_total": _of_poll(lambda poll: poll.events_lost),
+    "brokerwire_unattributed_closed_total": _of_poll(lambda poll: poll.unattributed_closed),
+    "brokerwire_folded_clients": _of_poll(lambda poll: poll.folded_clients),
+    "brokerwire_folded_series": lambda _, n: [((), "", n.folded)],
+}

@@ -1,0 +1,209 @@
+"""One finished poll, as the sinks see it: frozen, so that any thread may format it.
+
+The agent makes one per poll; a sink that holds it while the next one is made sees no change.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "LIFETIME_BUCKETS",
+    "BrokerLimits",
+    "ClientBroker",
+    "Expectation",
+    "Finding",
+    "Histogram",
+    "OpenFiles",
+    "PollStatus",
+    "Severity",
+    "Snapshot",
+    "SourceStatus",
+    "Timing",
+    "Totals",
+]
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from exporter.model import ClosedBy, Connection, ConnectionClass, OwnerRung, ReadMethod
+
+# Seconds. 0.1 to 1 tells probes; 10 the refused reconnects and backoffs; 300 is Kafka's metadata
+# refresh, 540 the Java client's idle limit, 600 the broker's.
+LIFETIME_BUCKETS = (0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 540.0, 600.0, 3600.0, 86400.0)
+
+
+class ClientBroker(NamedTuple):
+    """The labels of a client's series: whose connections, and to which broker.
+
+    `client_id` and `broker_id` are "" where they are unknown; `process` is the owner's name and
+    `broker` the remote `ip:port`. Beyond the limit of clients all but `broker*` are "other".
+    """
+
+    client_id: str
+    client_kind: str
+    process: str
+    broker_id: str
+    broker: str
+
+    @classmethod
+    def of(cls, connection: Connection) -> ClientBroker:
+        """Return the labels of one connection's client, before any folding."""
+        return cls(
+            connection.client_id or "",
+            connection.client_kind,
+            connection.owner.name,
+            "" if connection.broker_id is None else str(connection.broker_id),
+            connection.broker,
+        )
+
+
+class Timing(NamedTuple):
+    """The times of one client's connections to one broker, in seconds; None where none is known."""
+
+    longest_idle: float
+    round_trip: float | None
+    """Of the connection that was used last: an idle one's is as old as its last byte."""
+
+
+class OpenFiles(NamedTuple):
+    """The descriptors of one process; `limit` is None where it is not known, or there is none."""
+
+    used: int
+    limit: int | None
+
+    @property
+    def share(self) -> float:
+        """How much of the limit is used; 0 without a limit."""
+        return self.used / self.limit if self.limit else 0.0
+
+
+class BrokerLimits(NamedTuple):
+    """How many connections each broker takes, as the operator knows it; None: not known."""
+
+    max_connections: int | None = None
+    max_connections_per_ip: int | None = None
+
+
+class Severity(StrEnum):
+    """How soon somebody should look (the values of the label `severity`)."""
+
+    CRITICAL = "critical"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """How many connections one client should hold to one broker, and by which rules."""
+
+    count: int
+    rules: tuple[tuple[str, str], ...]
+    """(rule id, reason) for each connection that is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Observations at or below each of LIFETIME_BUCKETS (not cumulated), those above last."""
+
+    counts: tuple[int, ...]
+    sum: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that somebody should change: what, whose, why, and how.
+
+    `name` is the alert's name and `labels` its labels, so that a finding and an alert are one.
+    """
+
+    name: str
+    severity: Severity
+    labels: Mapping[str, str]
+    summary: str
+    description: str
+    remedy: str
+    value: float
+    cookies: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStatus:
+    """How one source is doing. `error` is the last failure in words, None while it is up."""
+
+    name: str
+    kind: str
+    up: bool
+    duration_seconds: float | None
+    reads: int
+    errors: int
+    error: str | None
+    clients: int
+    last_success_wall_time: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollStatus:
+    """What the agent itself did: figures since its start unless said otherwise.
+
+    `duration_seconds` is the last poll's. `owner_rungs` counts today's connections by the rung
+    that told their owner; `capabilities` names what was open to the agent, for the page.
+    """
+
+    polls: int
+    failed_polls: int
+    duration_seconds: float
+    method: ReadMethod
+    events_available: bool
+    events_lost: int
+    owner_rungs: Mapping[OwnerRung, int]
+    unattributed_closed: int
+    capabilities: tuple[str, ...]
+    folded_clients: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Counters since the agent's start; they only grow."""
+
+    connection_seconds: Mapping[tuple[ClientBroker, ConnectionClass], float] = field(
+        default_factory=dict
+    )
+    useful_seconds: Mapping[ClientBroker, float] = field(default_factory=dict)
+    expected_seconds: Mapping[ClientBroker, float] = field(default_factory=dict)
+    opened: Mapping[ClientBroker, int] = field(default_factory=dict)
+    closed: Mapping[tuple[ClientBroker, ClosedBy], int] = field(default_factory=dict)
+    lifetimes: Mapping[ClientBroker, Histogram] = field(default_factory=dict)
+    outgoing_bytes: Mapping[ClientBroker, int] = field(default_factory=dict)
+    incoming_bytes: Mapping[ClientBroker, int] = field(default_factory=dict)
+    retransmits: Mapping[ClientBroker, int] = field(default_factory=dict)
+    connect_failures: Mapping[ClientBroker, int] = field(default_factory=dict)
+    probes: Mapping[str, int] = field(default_factory=dict)
+    """Short connections without a Kafka conversation that no client owns, by broker `ip:port`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All connections at one moment with their classes, and what has added up so far.
+
+    `counts` has every client and broker of the last polls with every class, zeros included.
+    `open_files` is by process name, of processes of one name the one nearest to its limit; a
+    process whose descriptors cannot be seen is not there.
+    """
+
+    at: float
+    wall_time: float
+    interval_seconds: float
+    connections: Sequence[Connection]
+    counts: Mapping[ClientBroker, Mapping[ConnectionClass, int]]
+    expected: Mapping[ClientBroker, Expectation]
+    timings: Mapping[ClientBroker, Timing]
+    totals: Totals
+    findings: tuple[Finding, ...]
+    sources: tuple[SourceStatus, ...]
+    poll: PollStatus
+    open_files: Mapping[str, OpenFiles] = field(default_factory=dict)
+    broker_limits: BrokerLimits = field(default_factory=BrokerLimits)

@@ -1,0 +1,71 @@
+"""Which process serves a page on this host: the one whose clients the page tells of.
+
+Two processes that run the same clients have the same figures for a while; who listens on the page's
+port says whose they are. A page behind another process (a proxy, a port forward) names that one,
+which holds no connection to a broker: then the figures decide as before.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Listeners"]
+
+import ipaddress
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from exporter.errors import SourceError
+from exporter.sources.processes import OwnerLadder
+from exporter.sources.sock_diag import LISTENERS, NetlinkSocketTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# A process that is replaced on the same port is known again after so long.
+LOOK_SECONDS = 10.0
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Listeners:
+    """Finds the process that listens where a URL points. Not for use by several threads."""
+
+    def __init__(self, url: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        parts = urlsplit(url)
+        self._host = parts.hostname or ""
+        self._port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
+        self._clock = clock
+        self._due = float("-inf")
+        self._pid: int | None = None
+        self._ladder = OwnerLadder(())
+
+    def pid(self) -> int | None:
+        """Return the listener's pid; None: another host, out of sight, or nobody listens."""
+        now = self._clock()
+        if now >= self._due:
+            self._due = now + LOOK_SECONDS
+            self._pid = self._look() if self._is_local() else None
+        return self._pid
+
+    def close(self) -> None:
+        """Watch no process any longer."""
+        self._ladder.close()
+
+    def _is_local(self) -> bool:
+        if self._host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self._host).is_loopback
+        except ValueError:
+            return False
+
+    def _look(self) -> int | None:
+        try:
+            with NetlinkSocketTable((), events=False, states=LISTENERS) as table:
+                listening = [r for r in table.read().sockets if r.local.port == self._port]
+        except SourceError:
+            return None
+        owners = self._ladder.owners_of(tuple(listening))
+        pids = {owners[r.cookie].pid for r in listening if r.cookie in owners}
+        # Two that share a port on different addresses: the page is one's, nobody says whose.
+        return pids.pop() if len(pids) == 1 else None

@@ -1,0 +1,3 @@
+"""What all tests share: the lab's fixtures."""
+
+pytest_plugins = ["tests.lab.fixtures"]

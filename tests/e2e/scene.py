@@ -1,0 +1,302 @@
+"""Everything at once: brokers, clients, the agent as a process, Prometheus, Alertmanagers, webhooks.
+
+There are two ways from a cause to somebody's pager, and the scene has both: Prometheus with rendered
+rules, and the agent's own alerts. Each has an Alertmanager and a webhook of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import yaml
+
+from exporter.alerts.catalogue import ALERTS
+from tests.e2e.monitoring import (
+    HOST,
+    REPOSITORY,
+    Alertmanager,
+    Prometheus,
+    Told,
+    Webhook,
+    answers,
+    child,
+)
+from tests.lab.addresses import free_port
+from tests.lab.cluster import KafkaCluster
+from tests.lab.java_client import JavaClient, JavaMetrics
+from tests.lab.processes import wait_until
+from tests.lab.rdkafka_client import RdkafkaClient, Statistics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.lab.artifacts import Artifacts
+
+TOPIC = "e2e"
+BROKERWIRE = Path(sys.executable).with_name("brokerwire")
+PLACE = {"cluster": "lab", "namespace": "shop", "pod": "orders-0"}
+WAYS = ("prometheus", "agent")
+
+# What takes minutes in production takes seconds here: one scrape a second, and each `for` is six.
+SHORT = {
+    "thresholds": {"gap": "5s", "poll_age": "30s"},
+    "labels": {"run": "short"},
+    "alerts": [
+        {"name": alert.name, "fire_after": "6s", "keep_firing_for": "5s"} for alert in ALERTS
+    ],
+}
+# For the healthy run: a tenth of the defaults, which a broker's restart must not outlast.
+CALM = {
+    "thresholds": {"gap": "18s", "poll_age": "30s"},
+    "labels": {"run": "calm"},
+    "alerts": [
+        {
+            "name": alert.name,
+            "fire_after": f"{alert.fire_after.seconds / 10:g}s",
+            "keep_firing_for": f"{alert.keep_firing_for.seconds / 10:g}s",
+        }
+        for alert in ALERTS
+    ],
+}
+
+
+@dataclass
+class Cause:
+    """One cause: when it began and ended, and when each way told of the alert."""
+
+    alert: str
+    cause: str
+    labels: dict[str, str]
+    began: float
+    ended: float = 0.0
+    firing: dict[str, float] = field(default_factory=dict)
+    resolved: dict[str, float] = field(default_factory=dict)
+
+
+class Scene:
+    """Set up by `with`; whatever was started ends with it."""
+
+    def __init__(self, artifacts: Artifacts, folder: Path) -> None:
+        self.folder = folder
+        self.causes: list[Cause] = []
+        self.notes: dict[str, object] = {}
+        self._artifacts = artifacts
+        self._stack = ExitStack()
+        self._java_port = free_port()
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+        self._write_times()
+
+    def _start(self) -> None:
+        enter = self._stack.enter_context
+        self.cluster = enter(KafkaCluster(self._artifacts, brokers=3))
+        self.cluster.create_topic(TOPIC, 3)
+        self.java = self.start_java()
+        self.native = enter(
+            RdkafkaClient(
+                self._artifacts,
+                self.cluster,
+                statistics=Statistics(socket=self.folder / "statistics"),
+            )
+        )
+        self.hooks = {way: enter(Webhook()) for way in WAYS}
+        managers = {way: enter(Alertmanager(self.folder / way, self.hooks[way])) for way in WAYS}
+        short, calm = self._rendered("short", SHORT), self._rendered("calm", CALM)
+        self.agent_address = f"{HOST}:{free_port(HOST)}"
+        self._start_agent(managers["agent"].url, short / "settings.yaml")
+        self.prometheus = enter(
+            Prometheus(
+                self.folder / "server",
+                agent=self.agent_address,
+                rules=[short / "alerts.yaml", calm / "alerts.yaml", short / "recording.yaml"],
+                alertmanager=managers["prometheus"],
+            )
+        )
+
+    def start_java(self) -> JavaClient:
+        """Start a JVM whose metrics are where the agent looks for them."""
+        return self._stack.enter_context(
+            JavaClient(
+                self._artifacts,
+                self.cluster,
+                "4.4.0",
+                metrics=JavaMetrics(jmx_exporter="plain", jmx_port=self._java_port),
+                jvm_options=(f"-Dlab.scene={self.folder}",),
+            )
+        )
+
+    def _rendered(self, name: str, settings: dict) -> Path:
+        folder = self.folder / f"rules-{name}"
+        folder.mkdir()
+        written = folder / "settings.yaml"
+        written.write_text(yaml.safe_dump(settings))
+        render = [BROKERWIRE, "rules", "render", "--settings", written, "--output", folder]
+        subprocess.run(render, check=True, timeout=60)
+        return folder
+
+    def _start_agent(self, alertmanager: str, rules: Path) -> None:
+        config = {
+            "brokers": {
+                "ports": [self.cluster.port()],
+                "max_connections": 1000,
+                "max_connections_per_ip": 1000,
+            },
+            "clients": {
+                "processes": [{"command": re.escape(str(self.folder))}],
+                "rules": [{"client_id": "z-*", "connections_max_idle": "off"}],
+            },
+            "sources": {
+                "java": [
+                    {
+                        "name": "orders",
+                        "url": self.java.jmx_url,
+                        "interval": "2s",
+                        "timeout": "5s",
+                    }
+                ],
+                "librdkafka": {"unix_socket": str(self.folder / "statistics")},
+            },
+            "classes": {"settle_after": "4s"},
+            "web": {"listen_addresses": [self.agent_address]},
+            "alertmanager": {
+                "targets": [{"url": alertmanager}],
+                "interval": "5s",
+                "labels": PLACE,
+                "external_url": f"http://{self.agent_address}/",
+                "rules_file": str(rules),
+            },
+        }
+        path = self.folder / "brokerwire.yaml"
+        text = yaml.safe_dump(config)
+        path.write_text(text.replace("connections_max_idle: 'off'", "connections_max_idle: off"))
+        command = [str(BROKERWIRE), "run", "--config", str(path)]
+        agent = child("agent", command, self.folder / "agent.log")
+        self._stack.callback(agent.kill)
+        wait_until(
+            "the agent to serve",
+            lambda: answers(f"http://{self.agent_address}/metrics"),
+            timeout=60,
+        )
+
+    # ---- what the tests do with it --------------------------------------------------------
+
+    def connections(self, client_id: str) -> dict[str, float]:
+        """How many connections of each class a client holds, by Prometheus; no zeros."""
+        found = self.prometheus.query(
+            f'sum by (class) (kafka_client_connections{{client_id="{client_id}"}}) > 0'
+        )
+        return {each["metric"]["class"]: float(each["value"][1]) for each in found}
+
+    def wait_data(self, *names: str, count: int = 3, seconds: float = 90.0) -> None:
+        """Wait until each of these clients holds so many data connections."""
+        for name in names:
+            wait_until(
+                f"{count} data connections of {name}",
+                lambda: self.connections(name).get("data") == count,  # noqa: B023
+                timeout=seconds,
+                interval=0.5,
+            )
+
+    def begins(self, alert: str, because: str, /, **labels: str) -> Cause:
+        """Note that a cause begins now."""
+        noted = Cause(alert, because, labels, time.time())
+        self.causes.append(noted)
+        return noted
+
+    def wait_firing(self, *causes: Cause, seconds: float = 90.0) -> None:
+        """Wait until both ways have told of each cause."""
+        for cause in causes:
+            for way in WAYS:
+                cause.firing[way] = self._told(way, cause, "firing", cause.began, seconds).at
+
+    def wait_resolved(self, *causes: Cause, seconds: float = 120.0) -> None:
+        """Wait until both ways have told that each is over."""
+        for cause in causes:
+            for way in WAYS:
+                cause.resolved[way] = self._told(way, cause, "resolved", cause.ended, seconds).at
+
+    def _told(self, way: str, cause: Cause, status: str, since: float, seconds: float) -> Told:
+        hook = self.hooks[way]
+
+        def those() -> list[Told]:
+            told = hook.of(cause.alert, status, run="short", **cause.labels)
+            return [each for each in told if each.at >= since]
+
+        try:
+            wait_until(f"{cause.alert} to be {status}", those, timeout=seconds, interval=0.2)
+        except Exception as error:
+            raise AssertionError(
+                f"{cause.alert} {cause.labels} is not {status} by way of {way}; it told"
+                f" {[(t.name, t.status, t.labels) for t in hook.told if t.at >= since]};"
+                f" Prometheus has {self.prometheus.alerts()}"
+            ) from error
+        return those()[0]
+
+    def told(self, run: str, status: str = "firing", *, since: float = 0.0) -> list[Told]:
+        """What was told of a rule set, about this scene's brokers or about none in particular."""
+        return [
+            told
+            for hook in self.hooks.values()
+            for told in tuple(hook.told)
+            if told.labels.get("run") == run
+            and told.status == status
+            and told.at >= since
+            and self.is_ours(told.labels)
+        ]
+
+    def is_ours(self, labels: dict[str, str]) -> bool:
+        """Whether an alert can be about this scene.
+
+        Other clusters of the machine have the same ports: their clients have no owner here.
+        """
+        ours = self.cluster.host(3).rpartition(".")[0]
+        if labels["alertname"] == "KafkaClientConnectionChurn" and not {"broker", "process"} & {
+            *labels
+        }:
+            return False
+        return labels.get("broker", ours).startswith(ours)
+
+    def _write_times(self) -> None:
+        cache = Path(os.environ.get("BROKERWIRE_CACHE") or REPOSITORY / ".cache")
+        cache.mkdir(exist_ok=True)
+        record = {"notes": self.notes, "causes": [asdict(cause) for cause in self.causes]}
+        (cache / "alert-times.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+@contextmanager
+def probing(address: str, *, interval: float = 1.0) -> Iterator[None]:
+    """Connect and hang up each second, as a TCP health check does."""
+    host, _, port = address.rpartition(":")
+    stop = threading.Event()
+
+    def probe() -> None:
+        while not stop.wait(interval):
+            socket.create_connection((host, int(port)), timeout=5).close()
+
+    thread = threading.Thread(target=probe, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(10)

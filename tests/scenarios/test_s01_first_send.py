@@ -1,0 +1,81 @@
+"""S1, S2, S3, S15: a producer is made, sends for the first time, to all, and refreshes metadata."""
+
+# ruff: noqa: B023 - a lambda is called before the loop goes on
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.lab.versions import CLIENT_GENERATIONS
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
+
+OFTEN = {"metadata.max.age.ms": 1000}
+
+
+def test_from_the_constructor_to_the_last_broker(shared_cluster_3, stage):
+    shared_cluster_3.create_topic("first", 3)
+    play = stage(shared_cluster_3)
+    clients = {g: play.java(g) for g in CLIENT_GENERATIONS}
+    watch = play.watch()
+    for generation, client in clients.items():
+        client.producer(f"p-{generation}")
+        client.producer(f"refreshing-{generation}", properties=OFTEN)
+        client.send(f"refreshing-{generation}", "first", partitions=[0, 1, 2])
+
+    # S1: nothing sent yet.
+    watch.wait_right()
+    assert watch.of("p-2.1.0") == []
+    for generation in ("3.9.2", "4.4.0"):
+        watch.wait(lambda _: watch.of(f"p-{generation}"), "a bootstrap connection")
+        assert set(watch.classes(f"p-{generation}")) <= {"bootstrap", "data"}
+        assert watch.classes(f"p-{generation}")["bootstrap"] >= 1
+
+    # S3: the first send goes to one broker, under its real id, at that moment.
+    for generation, client in clients.items():
+        before = time.monotonic()
+        client.send(f"p-{generation}", "first", partitions=[0])
+        watch.wait(
+            lambda _: [
+                c for c in watch.of(f"p-{generation}") if c.broker_id == 1 and c.role == "data"
+            ],
+            "the data connection",
+        )
+        [data] = [c for c in watch.of(f"p-{generation}") if c.broker_id == 1 and c.role == "data"]
+        assert data.node_id == "1"
+        assert data.age_seconds <= time.monotonic() - before + 1.5 or generation != "2.1.0"
+
+    # S2: all brokers listed, all sent to.
+    for generation, client in clients.items():
+        client.send(f"p-{generation}", "first", partitions=[0, 1, 2])
+    watch.wait_right()
+    for generation in clients:
+        name = f"p-{generation}"
+        watch.wait(
+            lambda _: watch.classes(name).get("data") == 3,
+            f"three data connections of {name}",
+        )
+        counted = watch.classes(name)
+        assert 1 <= counted["bootstrap"] <= 3
+        assert set(counted) == {"data", "bootstrap"}
+        assert watch.expected(name) == 3
+        for connection in watch.of(name):
+            assert connection.useful is (connection.role == "data")
+    assert watch.findings("KafkaClientExcessConnections") == []
+
+    # S15: metadata goes to the learned nodes, each second; the bootstrap connections stay silent.
+    time.sleep(4)
+    watch.wait_right()
+    for generation in clients:
+        name = f"refreshing-{generation}"
+        counted = watch.classes(name)
+        assert counted["data"] == 3
+        assert set(counted) == {"data", "bootstrap"}
+        assert min(c.idle_seconds for c in watch.of(name) if c.role == "data") < 2.5
+        for connection in watch.of(name):
+            if connection.role == "bootstrap":
+                assert connection.idle_seconds > 3
+                assert "will not use this one again" in " ".join(connection.evidence)
+    assert watch.findings("KafkaClientConnectionChurn") == []

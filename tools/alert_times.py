@@ -1,0 +1,101 @@
+"""docs/alert-times.md from what the end-to-end run wrote down: cause to firing, end to resolved."""
+
+from __future__ import annotations
+
+__all__ = ["page_of"]
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from exporter.alerts.catalogue import ALERTS_BY_NAME
+from exporter.alerts.expressions import duration_text
+
+REPOSITORY = Path(__file__).parent.parent
+PAGE = REPOSITORY / "docs" / "alert-times.md"
+HEAD = """\
+# From a cause to a notification
+
+Written by `tools/alert_times.py` from the end-to-end run: real brokers, a real Java client with
+jmx_exporter, the agent as a process, Prometheus 2.42 and Alertmanager 0.25, and a webhook that
+notes when it is told.
+
+```sh
+tools/install_prometheus.sh
+pytest tests/e2e                   # writes .cache/alert-times.json
+python -m tools.alert_times        # writes this page
+```
+
+In the run a scrape and an evaluation come each second, `for` is 6 s, `keep_firing_for` 5 s, `gap`
+5 s, and Alertmanager waits for nothing (`group_wait` 0 s): what is left is the time that it takes
+to see the cause.
+With the defaults of [the rules](../rules/README.md) `for` is longer, and that much later the alert
+fires.
+"Resolved" counts from the end of the cause.
+"Agent" is the agent's own way, [without Prometheus](alertmanager.md): it looks at its findings
+every two seconds.
+
+| alert | cause | firing: Prometheus | agent | resolved: Prometheus | agent | default `for` |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+def page_of(record: dict[str, Any]) -> str:
+    """Return the page that says what a run's record holds."""
+    rows = [_row(cause) for cause in record["causes"]]
+    notes = record["notes"]
+    return (
+        HEAD
+        + "\n".join(rows)
+        + f"""
+
+## No false alarms
+
+For {notes["healthy_seconds"]} s the same run watches healthy clients only: seven producers in one
+process, one of them transactional, a group consumer and an admin client (Java), a producer and a
+group consumer (librdkafka).
+A broker restarts, and the Java process is replaced as in a rolling deployment.
+With all durations at a tenth of the defaults, Prometheus told of {notes["healthy_alerts"]} alerts.
+Known and not hidden: where a process is replaced by its like, some idle bootstrap connections of
+the new one can count as `excess` until their idle limit ends them after nine minutes; the alert
+waits for ten.
+An hour of the same at the default durations is simulated by promtool
+(`tests/rules/healthy.test.yaml`): no alert.
+
+All {notes["expressions"]} rules of the run were evaluated without an error, and every recording
+rule had data.
+"""
+    )
+
+
+def _row(cause: dict[str, Any]) -> str:
+    alert = ALERTS_BY_NAME[cause["alert"]]
+    times = [
+        f"{cause[kind][way] - cause[since]:.0f} s"
+        for kind, since in (("firing", "began"), ("resolved", "ended"))
+        for way in ("prometheus", "agent")
+    ]
+    cells = [
+        f"[{alert.name}](runbooks/{alert.runbook}.md)",
+        cause["cause"],
+        *times,
+        duration_text(alert.fire_after.seconds),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> int:
+    """Write the page."""
+    cache = Path(os.environ.get("BROKERWIRE_CACHE") or REPOSITORY / ".cache")
+    path = cache / "alert-times.json"
+    if not path.exists():
+        print("no record of a run: run pytest tests/e2e first", file=sys.stderr)
+        return 2
+    PAGE.write_text(page_of(json.loads(path.read_text())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Put prometheus, promtool, alertmanager and amtool into a cache folder, for the tests of rules/.
+# From Debian's packages, unpacked and not installed: nothing outside the folder changes.
+# The folder is $BROKERWIRE_CACHE/prometheus, or .cache/prometheus in the repository.
+set -euo pipefail
+
+cache=${BROKERWIRE_CACHE:-$(cd "$(dirname "$0")/.." && pwd)/.cache}
+folder=$cache/prometheus
+[ -x "$folder/bin/promtool" ] && exit 0
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
+  echo "this is no Debian-like machine: put promtool 2.42 or later into $folder/bin" >&2
+  exit 2
+fi
+mkdir -p "$cache"
+partial=$(mktemp -d "$cache/prometheus.XXXXXX")
+trap 'rm -rf "$partial"' EXIT
+echo "unpacking prometheus and prometheus-alertmanager into $folder" >&2
+# As root apt drops its rights for the download, to a user that may not write here.
+download() {
+  (cd "$partial" &&
+    apt-get -qq -o APT::Sandbox::User="$(id -un)" download prometheus prometheus-alertmanager)
+}
+if ! download 2>/dev/null; then
+  # The lists are missing or old.
+  if [ "$(id -u)" -eq 0 ]; then apt-get update -qq; else sudo apt-get update -qq; fi
+  download
+fi
+for package in "$partial"/*.deb; do dpkg -x "$package" "$partial/root"; done
+mkdir "$partial/bin"
+for tool in prometheus promtool amtool; do mv "$partial/root/usr/bin/$tool" "$partial/bin/"; done
+mv "$partial/root/usr/bin/prometheus-alertmanager" "$partial/bin/alertmanager"
+rm -rf "$partial/root" "$partial"/*.deb
+"$partial/bin/promtool" --version >/dev/null
+# The folder is complete or absent; whoever was faster has the same in it.
+chmod 755 "$partial"
+mv -T "$partial" "$folder" 2>/dev/null || [ -x "$folder/bin/promtool" ]

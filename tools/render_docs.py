@@ -1,0 +1,135 @@
+"""Writes the reference parts of docs/ from the code; `--check` only compares."""
+
+from __future__ import annotations
+
+__all__ = ["main"]
+
+import ast
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from exporter.sinks.catalogue import CATALOGUE
+from tools import configuration_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DOCS = Path(__file__).parent.parent / "docs"
+PACKAGE = DOCS.parent / "exporter"
+END = "<!-- end -->"
+_GROUPS = {
+    "kafka_client_": "Of the clients' connections",
+    "brokerwire_": "Of the agent",
+    "process_": "Of the agent's process",
+}
+_ROOMS = ("", "sources", "core", "sinks", "alerts", "commands", "demo")
+_DOCUMENTS = ("connections_document", "findings_document", "sources_document")
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or tell which are not what the code says."""
+    different = []
+    for path, text in _pages():
+        if not path.exists() or path.read_text("utf-8") != text:
+            different.append(path)
+            if "--check" not in arguments:
+                path.write_text(text, "utf-8")
+    for path in different:
+        done = "differs from the code: run make docs" if "--check" in arguments else "written"
+        print(f"{path.relative_to(DOCS.parent)}: {done}")
+    return 1 if different and "--check" in arguments else 0
+
+
+def _pages() -> Iterator[tuple[Path, str]]:
+    yield configuration_reference.PAGE, configuration_reference.render()
+    yield DOCS / "metrics.md", _filled(DOCS / "metrics.md", _metrics())
+    yield DOCS / "api.md", _filled(DOCS / "api.md", _api())
+    yield DOCS / "architecture.md", _filled(DOCS / "architecture.md", _modules())
+
+
+def _filled(page: Path, text: str) -> str:
+    """Put a text between the markers of a page."""
+    before, marker, rest = page.read_text("utf-8").partition("<!-- generated")
+    line, newline, rest = rest.partition("\n")
+    after = rest.partition(END)[2]
+    return f"{before}{marker}{line}{newline}\n{text}\n{END}{after}"
+
+
+def _modules() -> str:
+    """List every module by its room, with the first line of its docstring."""
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    if rooms != {room for room in _ROOMS if room}:
+        raise SystemExit(f"tools/render_docs.py must name each package in _ROOMS: {sorted(rooms)}")
+    lines: list[str] = []
+    for room in _ROOMS:
+        lines += [f"### {PACKAGE.name}/{room}".rstrip("/"), "", "| module | |", "| --- | --- |"]
+        for path in sorted((PACKAGE / room).glob("*.py")):
+            if not path.name.startswith("__"):
+                lines.append(f"| `{path.stem}` | {_first_line(path)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _first_line(path: Path) -> str:
+    text = ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    if text is None:
+        raise SystemExit(f"{path} has no docstring")
+    return text.partition("\n")[0].replace("|", "\\|")
+
+
+def _metrics() -> str:
+    tables = []
+    for prefix, title in _GROUPS.items():
+        rows = [
+            "| " + " | ".join(_metric_cells(spec)) + " |"
+            for spec in CATALOGUE
+            if spec.name.startswith(prefix)
+        ]
+        head = "| metric | kind | labels | | |\n| --- | --- | --- | --- | --- |"
+        tables.append("\n".join([f"### {title}", "", head, *rows, ""]))
+    return "\n".join(tables)
+
+
+def _metric_cells(spec: Any) -> tuple[str, ...]:
+    labels = " ".join(f"`{label}`" for label in spec.labels)
+    return f"`{spec.name}`", spec.kind.value, labels, spec.help, "expires" if spec.expires else ""
+
+
+def _api() -> str:
+    definitions = json.loads((DOCS / "api.schema.json").read_text("utf-8"))["$defs"]
+    ordered = [*_DOCUMENTS, *(name for name in definitions if name not in _DOCUMENTS)]
+    return "\n".join(_definition(name, definitions[name]) for name in ordered)
+
+
+def _definition(name: str, definition: dict[str, Any]) -> str:
+    lines = [f"### {name.replace('_', ' ')}", "", definition["description"], ""]
+    if "properties" in definition:
+        lines += ["| field | type | |", "| --- | --- | --- |"]
+        lines += [_field(key, value) for key, value in definition["properties"].items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _field(name: str, value: dict[str, Any]) -> str:
+    words = value.get("description", "")
+    if "enum" in value:
+        words += " " + ", ".join(f"`{each}`" for each in value["enum"]) + "."
+    return f"| `{name}` | {_type(value)} | {words} |"
+
+
+def _type(value: dict[str, Any]) -> str:
+    if "$ref" in value:
+        name = value["$ref"].rpartition("/")[2]
+        return f"[{name.replace('_', ' ')}](#{name.replace('_', '-')})"
+    if "const" in value:
+        return f"`{value['const']}`"
+    if value["type"] == "array":
+        return f"list of {_type(value['items'])}"
+    types = value["type"]
+    return types if isinstance(types, str) else " or ".join(types)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
