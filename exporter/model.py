@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = [
     "Attribution",
+    "CipherUse",
     "ClientKey",
     "ClientKind",
     "ClientReading",
@@ -279,6 +280,14 @@ class NodeReading:
     partitions: int | None = None
 
 
+class CipherUse(NamedTuple):
+    """How many of a client's open connections use a TLS protocol and cipher suite."""
+
+    protocol: str
+    cipher: str
+    connections: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientReading:
     """One client instance as its own metrics show it."""
@@ -294,6 +303,11 @@ class ClientReading:
     connection_count: int | None = None
     connections_created: int | None = None
     connections_closed: int | None = None
+    authentications: int | None = None
+    """Handshakes and logins that went well: stays 0 without TLS and SASL."""
+    reauthentications: int | None = None
+    ciphers: tuple[CipherUse, ...] = ()
+    """TLS as negotiated, from Java 2.6 on; empty where it is not told, as in plaintext."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from exporter.errors import SourceDecodeError
 from exporter.model import SourceReading
 from exporter.sources.credentials import Credentials
 from exporter.sources.fetch import Response, fetch
-from exporter.sources.java_readings import ClientFigures, ClientRows, NodeFigure, whole
+from exporter.sources.java_readings import CIPHERS, ClientFigures, ClientRows, NodeFigure, whole
 from exporter.sources.jolokia import CONTENT_TYPE, bulk_read, clients_from_jolokia
 from exporter.sources.prometheus_dialects import DIALECTS, MEANINGS, PREFIX, Dialect, Meaning
 from exporter.sources.prometheus_text import Sample, wanted_samples
@@ -87,17 +87,21 @@ def _label(sample: Sample, names: tuple[str, ...]) -> str | None:
 
 
 def _take_sample(rows: ClientRows, sample: Sample, meaning: Meaning) -> None:
-    dialect = meaning.dialect
+    dialect, labels = meaning.dialect, sample.labels
+    if meaning.figure == CIPHERS and not {"protocol", "cipher"} <= labels.keys():
+        return
     client_id = _label(sample, dialect.client_labels) or ""
-    instance = sample.labels.get(dialect.instance_label or "", "")
+    instance = labels.get(dialect.instance_label or "", "")
     key = (meaning.kind, client_id, instance)
     if dialect.version_label is not None and (not dialect.version or meaning.figure is None):
-        rows.version(key, sample.labels.get(dialect.version_label, ""))
+        rows.version(key, labels.get(dialect.version_label, ""))
     if isinstance(meaning.figure, NodeFigure):
         node_id = _label(sample, dialect.node_labels) or ""
         rows.node(key, node_id, meaning.figure, whole(sample.value))
     elif isinstance(meaning.figure, ClientFigures):
         rows.client(key, meaning.figure, whole(sample.value))
+    elif meaning.figure == CIPHERS:
+        rows.cipher(key, labels["protocol"], labels["cipher"], whole(sample.value))
 
 
 class JavaSource:

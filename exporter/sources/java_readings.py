@@ -6,20 +6,22 @@ client id on one page cannot be told apart.
 
 from __future__ import annotations
 
-__all__ = ["ClientFigures", "ClientRows", "NodeFigure", "whole"]
+__all__ = ["CIPHERS", "ClientFigures", "ClientRows", "NodeFigure", "whole"]
 
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from exporter.errors import SourceDecodeError
-from exporter.model import ClientKind, ClientReading, Library, NodeReading
+from exporter.model import CipherUse, ClientKind, ClientReading, Library, NodeReading
 from exporter.sources.node_ids import parse_node_id, unquoted
 
 # One JVM holds some hundreds of clients at most; a page beyond these is not one client's page.
 MAX_CLIENTS = 10_000
 MAX_NODES = 100_000
+# A client uses one or two; the rest is not one of Kafka's pages.
+MAX_CIPHERS = 100
 # A double counts single bytes up to here; above it equality of byte counts means nothing.
 HIGHEST_COUNT = 2**53
 
@@ -39,6 +41,12 @@ class ClientFigures(StrEnum):
     CONNECTION_COUNT = "connection_count"
     CONNECTIONS_CREATED = "connections_created"
     CONNECTIONS_CLOSED = "connections_closed"
+    AUTHENTICATIONS = "authentications"
+    REAUTHENTICATIONS = "reauthentications"
+
+
+CIPHERS: Final = "ciphers"
+"""The figure that comes once for each TLS protocol and cipher suite."""
 
 
 def whole(value: float) -> int | None:
@@ -59,6 +67,7 @@ class _Key(NamedTuple):
 class _Client:
     figures: dict[ClientFigures, int | None] = field(default_factory=dict)
     nodes: dict[str, dict[NodeFigure, int | None]] = field(default_factory=dict)
+    ciphers: dict[tuple[str, str], int | None] = field(default_factory=dict)
     version: str | None = None
 
 
@@ -91,6 +100,16 @@ class ClientRows:
         figures = self._client(key).figures
         figures[figure] = count if figures.get(figure, count) == count else None
 
+    def cipher(
+        self, key: tuple[ClientKind, str, str], protocol: str, cipher: str, count: int | None
+    ) -> None:
+        """Take how many connections use a TLS protocol and cipher suite."""
+        ciphers = self._client(key).ciphers
+        use = unquoted(protocol), unquoted(cipher)
+        if use not in ciphers and len(ciphers) >= MAX_CIPHERS:
+            raise SourceDecodeError(f"{self._where} tells of more than {MAX_CIPHERS} ciphers")
+        ciphers[use] = count if ciphers.get(use, count) == count else None
+
     def version(self, key: tuple[ClientKind, str, str], version: str) -> None:
         """Take the version of a client's library."""
         if version and version.lower() != "unknown":
@@ -122,6 +141,11 @@ def _reading(key: _Key, client: _Client) -> ClientReading:
         connection_count=client.figures.get(ClientFigures.CONNECTION_COUNT),
         connections_created=client.figures.get(ClientFigures.CONNECTIONS_CREATED),
         connections_closed=client.figures.get(ClientFigures.CONNECTIONS_CLOSED),
+        authentications=client.figures.get(ClientFigures.AUTHENTICATIONS),
+        reauthentications=client.figures.get(ClientFigures.REAUTHENTICATIONS),
+        ciphers=tuple(
+            CipherUse(*use, count) for use, count in sorted(client.ciphers.items()) if count
+        ),
     )
 
 

@@ -34,7 +34,11 @@ _CLIENT_ATTRIBUTES = {
     "connection-count": ClientFigures.CONNECTION_COUNT,
     "connection-creation-total": ClientFigures.CONNECTIONS_CREATED,
     "connection-close-total": ClientFigures.CONNECTIONS_CLOSED,
+    "successful-authentication-total": ClientFigures.AUTHENTICATIONS,
+    "successful-reauthentication-total": ClientFigures.REAUTHENTICATIONS,
 }
+# On beans of their own, one for each protocol and cipher suite.
+_CIPHER_ATTRIBUTE = "connections"
 # The metric of 2.x and later, and the attribute of the older MBean with `id=`.
 _VERSION_ATTRIBUTES = ("version", "Version")
 # The pattern meets no MBean (404), or none of these has one of the attributes (400).
@@ -49,7 +53,7 @@ def bulk_read() -> bytes:
     for domain, (kind, _) in _KINDS.items():
         for group, attributes in (
             (f"{kind}-node-metrics", _NODE_ATTRIBUTES),
-            (f"{kind}-metrics", _CLIENT_ATTRIBUTES),
+            (f"{kind}-metrics", (*_CLIENT_ATTRIBUTES, _CIPHER_ATTRIBUTE)),
             ("app-info", _VERSION_ATTRIBUTES),
         ):
             requests.append(
@@ -111,13 +115,25 @@ def _take_bean(rows: ClientRows, object_name: str, attributes: dict[str, Any]) -
         for name in _VERSION_ATTRIBUTES:
             rows.version(key, text(attributes.get(name)) or "")
     elif group == f"{kind[0]}-metrics":
-        for name, figure in _CLIENT_ATTRIBUTES.items():
-            if name in attributes:
-                rows.client(key, figure, _count(attributes[name]))
+        _take_client(rows, key, properties, attributes)
     elif group == f"{kind[0]}-node-metrics" and (node_id := text(properties.get("node-id"))):
         for name, node_figure in _NODE_ATTRIBUTES.items():
             if name in attributes:
                 rows.node(key, node_id, node_figure, _count(attributes[name]))
+
+
+def _take_client(
+    rows: ClientRows,
+    key: tuple[ClientKind, str, str],
+    properties: dict[str, str],
+    attributes: dict[str, Any],
+) -> None:
+    protocol, cipher = text(properties.get("protocol")), text(properties.get("cipher"))
+    if protocol and cipher and _CIPHER_ATTRIBUTE in attributes:
+        rows.cipher(key, protocol, cipher, _count(attributes[_CIPHER_ATTRIBUTE]))
+    for name, figure in _CLIENT_ATTRIBUTES.items():
+        if name in attributes:
+            rows.client(key, figure, _count(attributes[name]))
 
 
 def _parse_object_name(name: str) -> tuple[str, dict[str, str]]:

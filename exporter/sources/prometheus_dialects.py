@@ -12,10 +12,10 @@ from __future__ import annotations
 __all__ = ["DIALECTS", "MEANINGS", "PREFIX", "Dialect", "Meaning"]
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from exporter.model import ClientKind
-from exporter.sources.java_readings import ClientFigures, NodeFigure
+from exporter.sources.java_readings import CIPHERS, ClientFigures, NodeFigure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -37,6 +37,8 @@ NODE_TOTALS: Final = {
 CLIENT_TOTALS: Final = {
     "connection_creation": ClientFigures.CONNECTIONS_CREATED,
     "connection_close": ClientFigures.CONNECTIONS_CLOSED,
+    "successful_authentication": ClientFigures.AUTHENTICATIONS,
+    "successful_reauthentication": ClientFigures.REAUTHENTICATIONS,
 }
 
 
@@ -53,6 +55,7 @@ class Dialect:
     node: str
     client: str
     client_count: tuple[str, ...]
+    ciphers: str
     client_labels: tuple[str, ...]
     node_labels: tuple[str, ...]
     version: tuple[str, ...] = ()
@@ -68,6 +71,7 @@ DIALECTS: Final = (
         node="kafka_{kind}_{kind}_node_metrics_{figure}_total",
         client="kafka_{kind}_{kind}_metrics_{figure}_total",
         client_count=("kafka_{kind}_{kind}_metrics_connection_count",),
+        ciphers="kafka_{kind}_{kind}_metrics_connections",
         client_labels=("client_id",),
         node_labels=("node_id",),
         # Confluent's rules and ours; without rules no text is exported.
@@ -80,6 +84,7 @@ DIALECTS: Final = (
         node="kafka_{kind}_{kind}_node_metrics_{figure}",
         client="kafka_{kind}_{kind}_metrics_{figure}",
         client_count=("kafka_{kind}_{kind}_metrics_connection_count",),
+        ciphers="kafka_{kind}_{kind}_metrics_connections",
         client_labels=("client_id",),
         node_labels=("node_id",),
         version=("kafka_{kind}_app_info_version_info", "kafka_{kind}_app"),
@@ -92,6 +97,7 @@ DIALECTS: Final = (
         node="kafka_{kind}_node_{figure}_total",
         client="kafka_{kind}_{figure}_total",
         client_count=("kafka_{kind}_connection_count",),
+        ciphers="kafka_{kind}_connections",
         client_labels=("clientId", "clientid"),
         node_labels=("nodeId", "nodeid"),
         version=("kafka_{kind}_version_info",),
@@ -102,6 +108,7 @@ DIALECTS: Final = (
         node="kafka_{kind}_node_{figure}",
         client="kafka_{kind}_{figure}",
         client_count=("kafka_{kind}_connection_count",),
+        ciphers="kafka_{kind}_connections",
         client_labels=("clientId", "clientid"),
         node_labels=("nodeId", "nodeid"),
         version=("kafka_{kind}_version",),
@@ -115,6 +122,7 @@ DIALECTS: Final = (
         node="kafka_{kind}_node_{figure}_total",
         client="kafka_{kind}_{figure}_total",
         client_count=("kafka_{kind}_connection_count_total", "kafka_{kind}_connection_count"),
+        ciphers="kafka_{kind}_connections",
         client_labels=("client_id",),
         node_labels=("node_id",),
         version_label="kafka_version",
@@ -128,6 +136,7 @@ DIALECTS: Final = (
         node="kafka_{kind}_node_{figure}",
         client="kafka_{kind}_{figure}",
         client_count=("kafka_{kind}_connection_count",),
+        ciphers="kafka_{kind}_connections",
         client_labels=("client_id",),
         node_labels=("node_id",),
         version_label="kafka_version",
@@ -141,6 +150,7 @@ DIALECTS: Final = (
         node="kafka_{kind}_{figure}_total",
         client="kafka_{kind}_{figure}_total",
         client_count=("kafka_{kind}_connection_count",),
+        ciphers="kafka_{kind}_connections",
         client_labels=("client_id",),
         node_labels=("node_id",),
     ),
@@ -153,7 +163,7 @@ class Meaning:
 
     dialect: Dialect
     kind: ClientKind
-    figure: NodeFigure | ClientFigures | None
+    figure: NodeFigure | ClientFigures | Literal["ciphers"] | None
 
 
 def _meanings(dialect: Dialect) -> Iterator[tuple[str, Meaning]]:
@@ -167,6 +177,7 @@ def _meanings(dialect: Dialect) -> Iterator[tuple[str, Meaning]]:
         for template in dialect.client_count:
             metric = template.format(kind=spelling)
             yield metric, Meaning(dialect, kind, ClientFigures.CONNECTION_COUNT)
+        yield dialect.ciphers.format(kind=spelling), Meaning(dialect, kind, CIPHERS)
         for template in dialect.version:
             yield template.format(kind=spelling), Meaning(dialect, kind, None)
 

@@ -26,6 +26,7 @@ from exporter.core.attribution import Attributor
 from exporter.core.tracker import TrackedConnection
 from exporter.model import (
     Attribution,
+    CipherUse,
     ClientKind,
     ClientReading,
     Endpoint,
@@ -50,6 +51,16 @@ if TYPE_CHECKING:
     from tests.lab.truth import TruthConnection
 
 _TRUTH_FIELDS = ("local", "remote", "role", "client_id", "client_kind", "broker_id", "node_id")
+
+# What a recording holds of a client besides its nodes, and of a socket besides its byte counts.
+_CLIENT_FIELDS = (
+    "version", "connection_count", "connections_created", "connections_closed",
+    "authentications", "reauthentications", "ciphers",
+)  # fmt: skip
+_INFO_FIELDS = (
+    "bytes_acked", "bytes_received", "data_segments_out", "data_segments_in",
+    "last_data_sent_ms", "last_data_received_ms", "retransmits_total", "rtt_us",
+)  # fmt: skip
 
 
 @dataclass
@@ -109,7 +120,7 @@ class RecordingAttributor(Attributor):
             known = self.recording.sockets.get(reading.cookie)
             if known is None:
                 known = self.recording.sockets[reading.cookie] = [
-                    str(reading.local), str(reading.remote), None,
+                    str(reading.local), str(reading.remote), None, reading.inode, reading.uid,
                 ]  # fmt: skip
             if tracked is not None:
                 # The ladder of ownership may need a second look: what it says last is right.
@@ -125,6 +136,7 @@ def _packed_sample(sample: JoinSample, connections: Mapping[int, TrackedConnecti
         [
             client.client_id, client.kind, client.library, client.instance,
             [[str(v) if isinstance(v, Role) else v for v in asdict(node).values()] for node in client.nodes],
+            {name: getattr(client, name) for name in _CLIENT_FIELDS},
         ]
         for client in reading.clients
     ]  # fmt: skip
@@ -142,8 +154,7 @@ def _packed_look(look: KernelReading) -> list[Any]:
         [
             [
                 reading.cookie, str(reading.tcp_state), reading.send_queue, reading.receive_queue,
-                reading.info.bytes_acked if reading.info else None,
-                reading.info.bytes_received if reading.info else None,
+                *(getattr(reading.info, name, None) for name in _INFO_FIELDS), reading.at,
             ]
             for reading in look.sockets
         ],
@@ -170,6 +181,30 @@ def replay(
             yield attributor, connections, truths
 
 
+def begun_late(recording: Recording, seconds: float) -> Recording:
+    """Return what an agent that was started so much later would have been fed.
+
+    To it, the sockets that were there have been open for a time that nobody knows.
+    """
+    joins = [content for kind, content in recording.events if kind == "join"]
+    begin = joins[0][0][1] + seconds
+    late: list[list[Any]] = []
+    for event in recording.events:
+        if late or (event[0] == "join" and event[1][2][0] >= begin):
+            late.append(event)
+    if not late:
+        raise ValueError(f"{recording.about} ends before {seconds} s")
+    first = late[0][1][2]
+    there = {row[0] for row in first[1]}
+    sockets = {
+        cookie: [local, remote, [*known[:3], first[0], False], *more]
+        if known and cookie in there
+        else [local, remote, known, *more]
+        for cookie, (local, remote, known, *more) in recording.sockets.items()
+    }
+    return Recording(f"{recording.about}, {seconds} s late", sockets, late)
+
+
 def _unpacked(
     recording: Recording, content: list[Any]
 ) -> tuple[JoinSample, dict[int, TrackedConnection]]:
@@ -179,9 +214,9 @@ def _unpacked(
         clients=tuple(
             ClientReading(
                 client_id=client_id, kind=ClientKind(kind), library=Library(library),
-                instance=instance, nodes=tuple(_node(node) for node in nodes),
+                instance=instance, nodes=tuple(_node(node) for node in nodes), **_told(more),
             )
-            for client_id, kind, library, instance, nodes in clients
+            for client_id, kind, library, instance, nodes, *more in clients
         ),
     )  # fmt: skip
     looks = [_unpacked_look(recording, look) for look in (before, after)]
@@ -190,6 +225,12 @@ def _unpacked(
         cookie: _tracked(recording, latest[cookie]) for cookie in tracked if cookie in latest
     }
     return JoinSample(before=looks[0], reading=reading, after=looks[1]), connections
+
+
+def _told(more: list[dict[str, Any]]) -> dict[str, Any]:
+    # Old recordings lack them.
+    told = more[0] if more else {}
+    return told | {"ciphers": tuple(CipherUse(*use) for use in told.get("ciphers", ()))}
 
 
 def _node(values: list[Any]) -> NodeReading:
@@ -207,13 +248,15 @@ def _unpacked_look(recording: Recording, look: list[Any]) -> KernelReading:
 
 
 def _socket(recording, at, *values):
-    cookie, state, send_queue, receive_queue, acked, received = values
-    local, remote, _ = recording.sockets[cookie]
+    cookie, state, send_queue, receive_queue, *figures = values
+    local, remote, _, *more = recording.sockets[cookie]
+    inode, uid = more or (cookie, 0)
+    read_at = figures[len(_INFO_FIELDS)] if len(figures) > len(_INFO_FIELDS) else at
     return SocketReading(
-        at=at, cookie=cookie, local=_endpoint(local), remote=_endpoint(remote),
-        tcp_state=TcpState(state), inode=cookie, uid=0, cgroup_id=None, retransmits=0,
+        at=read_at, cookie=cookie, local=_endpoint(local), remote=_endpoint(remote),
+        tcp_state=TcpState(state), inode=inode, uid=uid, cgroup_id=None, retransmits=0,
         send_queue=send_queue, receive_queue=receive_queue,
-        info=TcpInfo(bytes_acked=acked, bytes_received=received),
+        info=TcpInfo(**dict(zip(_INFO_FIELDS, figures, strict=False))),
     )  # fmt: skip
 
 
@@ -297,7 +340,10 @@ def main() -> None:
     parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--no-librdkafka", action="store_true")
     parser.add_argument("--producers", type=int, default=0, help="equal producers more")
-    parser.add_argument("--late", action="store_true", help="the agent starts after the clients")
+    parser.add_argument(
+        "--late", type=float, default=0, metavar="SECONDS",
+        help="the agent starts so long after the clients",
+    )  # fmt: skip
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
@@ -336,7 +382,7 @@ def main() -> None:
         about = " ".join([options.listener, options.mechanism, *options.broker, *options.property])
         if options.late:
             populate()
-            time.sleep(10)
+            time.sleep(options.late)
         recording = record(
             list(processes.values()), settings, options.seconds,
             (lambda: None) if options.late else populate, about,

@@ -68,6 +68,18 @@ def test_the_order_of_the_properties_does_not_matter():
     ) == (ClientKind.CONSUMER, "a,type=x", Role.COORDINATOR, 2)
 
 
+def test_the_protocol_and_cipher_of_a_clients_connections_are_read():
+    plain = "kafka.producer:type=producer-metrics,client-id=p"
+    name = "kafka.producer:cipher=TLS_AES_256_GCM_SHA384,client-id=p,protocol=TLSv1.3"
+    beans = {
+        plain: {"connection-count": 3.0, "successful-authentication-total": 4.0},
+        f"{name},type=producer-metrics": {"connections": 3},
+    }
+    (client,) = clients_from_jolokia(answer(beans))
+    assert (client.connection_count, client.authentications) == (3, 4)
+    assert [tuple(use) for use in client.ciphers] == [("TLSv1.3", "TLS_AES_256_GCM_SHA384", 3)]
+
+
 @pytest.mark.parametrize(
     "value",
     ["NaN", "12", True, None, [], {}, -1, 1.5, 1e400, 10**30, "ERROR: javax.management..."],

@@ -133,6 +133,47 @@ def test_open_metrics_with_exemplars_and_timestamps_is_read():
     assert only_node(page).requests == 3
 
 
+TLS_13 = ("TLSv1.3", "TLS_AES_256_GCM_SHA384")
+TLS_12 = ("TLSv1.2", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384")
+
+
+@pytest.mark.parametrize(
+    ("name", "client"),
+    [
+        ("kafka_producer_producer_metrics_connections", "client_id"),
+        ("kafka_producer_connections", "clientId"),
+        ("kafka_producer_connections", "client_id"),
+    ],
+)
+def test_the_protocol_and_cipher_of_a_clients_connections_are_read(name, client):
+    page = "".join(
+        f'{name}{{cipher="{cipher}",{client}="p",protocol="{protocol}"}} {count}\n'
+        for (protocol, cipher), count in ((TLS_12, 2), (TLS_13, 3), (("TLSv1.3", "gone"), 0))
+    )
+    (reading,) = clients_from_prometheus(page)
+    assert [(*TLS_12, 2), (*TLS_13, 3)] == [tuple(use) for use in reading.ciphers]
+
+
+def test_connections_without_a_cipher_are_another_metric():
+    page = 'kafka_producer_connections{client_id="p",protocol="TLSv1.3"} 3\n'
+    assert clients_from_prometheus(page) == ()
+
+
+def test_a_page_of_endless_ciphers_is_refused():
+    row = 'kafka_producer_connections{{client_id="p",protocol="x",cipher="{}"}} 1\n'
+    with pytest.raises(SourceDecodeError, match="ciphers"):
+        clients_from_prometheus("".join(row.format(number) for number in range(200)))
+
+
+def test_logins_are_counted():
+    page = (
+        'kafka_producer_producer_metrics_successful_authentication_total{client_id="p"} 3\n'
+        'kafka_producer_producer_metrics_successful_reauthentication_total{client_id="p"} 2\n'
+    )
+    (reading,) = clients_from_prometheus(page)
+    assert (reading.authentications, reading.reauthentications) == (3, 2)
+
+
 def test_timestamps_and_carriage_returns_are_read():
     page = 'kafka_producer_producer_node_metrics_request{client_id="p",node_id="node-1"} 3 -17\r\n'
     assert only_node(page).requests == 3

@@ -42,9 +42,9 @@ def write_expected():
 
 
 def _told(value):
-    """Leave out what is None: a line of the file is something that the page told."""
+    """Leave out what is None or empty: a line of the file is something that the page told."""
     if isinstance(value, dict):
-        return {key: _told(one) for key, one in value.items() if one is not None}
+        return {key: _told(one) for key, one in value.items() if one is not None and one != ()}
     if isinstance(value, list | tuple):
         return [_told(one) for one in value]
     return value
