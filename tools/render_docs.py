@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent.parent / "docs"
 PACKAGE = DOCS.parent / "exporter"
+# The packages never import each other: each has the description of the journal's records.
+JOURNAL_SCHEMA = PACKAGE / "journal.schema.json"
+JOURNAL_SCHEMA_COPY = DOCS.parent / "spark_rollups" / "journal.schema.json"
 END = "<!-- end -->"
 _GROUPS = {
     "kafka_client_": "Of the clients' connections",
@@ -47,6 +50,8 @@ def _pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "metrics.md", _filled(DOCS / "metrics.md", _metrics())
     yield DOCS / "api.md", _filled(DOCS / "api.md", _api())
     yield DOCS / "architecture.md", _filled(DOCS / "architecture.md", _modules())
+    yield DOCS / "journal.md", _filled(DOCS / "journal.md", _journal())
+    yield JOURNAL_SCHEMA_COPY, JOURNAL_SCHEMA.read_text("utf-8")
 
 
 def _filled(page: Path, text: str) -> str:
@@ -101,6 +106,32 @@ def _api() -> str:
     definitions = json.loads((DOCS / "api.schema.json").read_text("utf-8"))["$defs"]
     ordered = [*_DOCUMENTS, *(name for name in definitions if name not in _DOCUMENTS)]
     return "\n".join(_definition(name, definitions[name]) for name in ordered)
+
+
+def _journal() -> str:
+    """List the fields of each kind of record, with what they are and their units."""
+    lines: list[str] = []
+    for name, definition in json.loads(JOURNAL_SCHEMA.read_text("utf-8"))["$defs"].items():
+        title = "Every record" if name == "envelope" else f"Kind `{name}`"
+        lines += [f"### {title}", "", definition["description"], ""]
+        lines += ["| field | type | is | unit | |", "| --- | --- | --- | --- | --- |"]
+        lines += [
+            _journal_field(key, value)
+            for key, value in definition["properties"].items()
+            if "x-is" in value
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _journal_field(name: str, value: dict[str, Any]) -> str:
+    words = value["description"]
+    if "enum" in value:
+        words += " One of " + ", ".join(f"`{each}`" for each in value["enum"]) + "."
+    if "x-bounds-ms" in value:
+        words += " Bounds in ms: " + ", ".join(map(str, value["x-bounds-ms"])) + "."
+    unit = value.get("x-unit", "1").removeprefix("1")
+    return f"| `{name}` | {_type(value)} | {value['x-is']} | {unit} | {words} |"
 
 
 def _definition(name: str, definition: dict[str, Any]) -> str:
