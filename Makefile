@@ -26,6 +26,10 @@ $(VENV)/.test: requirements/test.txt $(BIN)/brokerwire
 	$(BIN)/pip install --quiet --require-hashes -r requirements/test.txt
 	@touch $@
 
+$(VENV)/.spark: requirements/spark.txt $(VENV)/.test
+	$(BIN)/pip install --quiet --require-hashes -r requirements/spark.txt
+	@touch $@
+
 setup: $(VENV)/.test ## Install brokerwire and what its tests need into .venv
 
 tools: ## Install what the tests need from Debian: a JDK, Maven, a C compiler, Chromium, ss
@@ -70,6 +74,7 @@ golden: setup ## Record the golden files anew
 lock: ## Lock the requirements anew, with hashes and without addresses
 	uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml -o requirements/runtime.txt
 	uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --group test -o requirements/test.txt
+	uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra spark --constraint requirements/test.txt -o requirements/spark.txt
 
 clean: ## Remove what was installed and built here
 	rm -rf $(VENV) .cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
