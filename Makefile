@@ -3,11 +3,12 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
+HELM := $(if $(BROKERWIRE_CACHE),$(BROKERWIRE_CACHE),.cache)/helm/current
 # How long the demo runs: 20s, 5m; empty until Ctrl-C.
 FOR ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools prometheus lab fmt lint docs docs-check check test test-fast bench golden lock clean
+.PHONY: help demo setup tools prometheus helm chart lab fmt lint docs docs-check check test test-fast bench golden lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -38,6 +39,12 @@ tools: ## Install what the tests need from Debian: a JDK, Maven, a C compiler, C
 prometheus: ## Unpack Prometheus and Alertmanager into .cache
 	tools/install_prometheus.sh
 
+helm: ## Build helm, helm-unittest, helm-docs and kubeconform into .cache (5 minutes of CPU)
+	tools/install_helm_tools.sh
+
+chart: docs helm ## Write what the chart has copies of, its schema and its README
+	$(HELM)/helm-docs -c helm/brokerwire --sort-values-order file
+
 lab: setup tools ## Fetch Kafka and its clients into .cache and compile the test clients
 	$(BIN)/python -m tests.lab.fetch
 
@@ -59,9 +66,9 @@ docs-check: setup
 check: lint docs-check test-fast ## What to run before a push: a minute, no brokers
 
 test-fast: setup ## The tests that need no broker and no browser
-	$(BIN)/pytest -q -m "not lab and not browser"
+	$(BIN)/pytest -q -m "not lab and not browser and not helm and not container"
 
-test: setup tools prometheus lab lint docs-check ## Install what the tests need and pass all of them
+test: setup tools prometheus helm lab lint docs-check ## Install what the tests need and pass all of them
 	$(BIN)/pytest
 
 bench: setup ## Make the figures of docs/performance.md (half an hour)

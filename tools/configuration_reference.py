@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["render"]
+__all__ = ["field_texts", "render"]
 
 import ast
 import inspect
@@ -54,7 +54,7 @@ def render() -> str:
 def _sections(section: type[Any], path: str) -> Iterator[str]:
     """Give one table for each dataclass that has plain keys, the inner ones after the outer."""
     hints = get_type_hints(section)
-    texts = _field_texts(section)
+    texts = field_texts(section)
     rows, inner = [], []
     for field in fields(section):
         key = f"{path}.{field.name}" if path else field.name
@@ -115,7 +115,7 @@ def _default(field: Field[Any], hint: Any) -> str:
     )
 
 
-def _field_texts(section: type[Any]) -> dict[str, str]:
+def field_texts(section: type[Any]) -> dict[str, str]:
     """Return the text below each field: what Python drops, the source still has."""
     body = ast.parse(textwrap.dedent(inspect.getsource(section))).body[0]
     texts = dict.fromkeys((field.name for field in fields(section)), "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exporter.sinks.catalogue import CATALOGUE
-from tools import configuration_reference
+from tools import chart_files, configuration_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,12 @@ def main(arguments: list[str]) -> int:
         if not path.exists() or path.read_text("utf-8") != text:
             different.append(path)
             if "--check" not in arguments:
+                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, "utf-8")
+    for path in chart_files.left_over():
+        different.append(path)
+        if "--check" not in arguments:
+            path.unlink()
     for path in different:
         done = "differs from the code: run make docs" if "--check" in arguments else "written"
         print(f"{path.relative_to(DOCS.parent)}: {done}")
@@ -52,6 +57,7 @@ def _pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "architecture.md", _filled(DOCS / "architecture.md", _modules())
     yield DOCS / "journal.md", _filled(DOCS / "journal.md", _journal())
     yield JOURNAL_SCHEMA_COPY, JOURNAL_SCHEMA.read_text("utf-8")
+    yield from chart_files.pages()
 
 
 def _filled(page: Path, text: str) -> str:

@@ -1,0 +1,191 @@
+{{- /*
+The sidecar: one description for both ways in. The pieces take the context of this chart, which is
+`.Subcharts.brokerwire` in an application's chart; `brokerwire.pod` finds it by itself.
+*/ -}}
+
+{{- define "brokerwire.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- $derived := dict -}}
+{{- if include "brokerwire.webSecret" . -}}
+{{- $_ := set $derived "web" (dict "config_file" "/etc/brokerwire-web/web.yaml") -}}
+{{- end -}}
+{{- if .Values.sidecar.statisticsSocket -}}
+{{- $_ := set $derived "sources" (dict "librdkafka" (dict "unix_socket" "/run/brokerwire/statistics.sock")) -}}
+{{- end -}}
+{{- merge $config $derived | toYaml -}}
+{{- end -}}
+
+{{- define "brokerwire.container" -}}
+{{- $sidecar := .Values.sidecar -}}
+name: brokerwire
+image: {{ include "brokerwire.image" . | quote }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+args:
+  - run
+  - --config
+  - /etc/brokerwire/brokerwire.yaml
+ports:
+  - name: brokerwire
+    containerPort: 10920
+    protocol: TCP
+{{- /* No readiness and no startup probe: a monitor that is ill must not take its application out of service. */}}
+{{- if not .Values.web.tls.clientAuth }}
+livenessProbe:
+  {{- if .Values.web.existingSecret }}
+  # Only its author knows whether that file asks for TLS.
+  tcpSocket:
+    port: brokerwire
+  {{- else }}
+  httpGet:
+    path: /-/healthy
+    port: brokerwire
+    scheme: {{ ternary "HTTPS" "HTTP" (not (empty .Values.web.tls.secretName)) }}
+  {{- end }}
+  periodSeconds: 30
+  timeoutSeconds: 5
+  failureThreshold: 4
+{{- end }}
+resources:
+  {{- toYaml $sidecar.resources | nindent 2 }}
+securityContext:
+  {{- include "brokerwire.securityContext" . | nindent 2 }}
+  runAsNonRoot: true
+  runAsUser: {{ $sidecar.runAsUser | default 65532 | int64 }}
+  runAsGroup: {{ $sidecar.runAsGroup | default 65532 | int64 }}
+volumeMounts:
+  - name: brokerwire-config
+    mountPath: /etc/brokerwire
+    readOnly: true
+  {{- if include "brokerwire.webSecret" . }}
+  - name: brokerwire-web
+    mountPath: /etc/brokerwire-web
+    readOnly: true
+  {{- end }}
+  {{- if .Values.web.tls.secretName }}
+  - name: brokerwire-tls
+    mountPath: /etc/brokerwire-tls
+    readOnly: true
+  {{- end }}
+  {{- if $sidecar.statisticsSocket }}
+  - name: brokerwire-run
+    mountPath: /run/brokerwire
+  {{- end }}
+  {{- range $sidecar.secrets }}
+  - name: brokerwire-secret-{{ . }}
+    mountPath: /etc/brokerwire-secrets/{{ . }}
+    readOnly: true
+  {{- end }}
+{{- end -}}
+
+{{- define "brokerwire.securityContext" -}}
+allowPrivilegeEscalation: false
+privileged: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop:
+    - ALL
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- /* The configuration is an annotation of the pod, which a volume shows as a file: it needs no object of its own in
+each namespace, and a change of it rolls the pods. */ -}}
+{{- define "brokerwire.volumes" -}}
+- name: brokerwire-config
+  downwardAPI:
+    items:
+      - path: brokerwire.yaml
+        fieldRef:
+          fieldPath: metadata.annotations['brokerwire/config']
+{{- with include "brokerwire.webSecret" . }}
+- name: brokerwire-web
+  secret:
+    secretName: {{ . }}
+{{- end }}
+{{- with .Values.web.tls.secretName }}
+- name: brokerwire-tls
+  secret:
+    secretName: {{ . }}
+{{- end }}
+{{- if .Values.sidecar.statisticsSocket }}
+- name: brokerwire-run
+  emptyDir:
+    medium: Memory
+    sizeLimit: 1Mi
+{{- end }}
+{{- range .Values.sidecar.secrets }}
+- name: brokerwire-secret-{{ . }}
+  secret:
+    secretName: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "brokerwire.annotations" -}}
+brokerwire/config: {{ include "brokerwire.config" . | toJson }}
+{{- end -}}
+
+{{- define "brokerwire.podLabels" -}}
+brokerwire/agent: "true"
+{{- end -}}
+
+{{- /* `native` or `container`. */ -}}
+{{- define "brokerwire.mode" -}}
+{{- $is_new := semverCompare ">=1.29.0-0" .Capabilities.KubeVersion.Version -}}
+{{- if and (eq .Values.sidecar.mode "native") (not $is_new) -}}
+{{- fail (printf "sidecar.mode=native needs Kubernetes 1.29, this is %s: set sidecar.mode=container" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- if eq .Values.sidecar.mode "auto" -}}
+{{- ternary "native" "container" $is_new -}}
+{{- else -}}
+{{- .Values.sidecar.mode -}}
+{{- end -}}
+{{- end -}}
+
+{{- /*
+The one line for an application's chart:
+
+  template:
+    {{- include "brokerwire.pod" (list . (include "shop.podTemplate" .)) | nindent 4 }}
+
+where `shop.podTemplate` is the application's own pod template (metadata and spec). It comes back with the sidecar,
+its volumes, the annotation and the label. The list of init containers begins with the native sidecar, so that it
+also sees what the other init containers connect to.
+*/ -}}
+{{- define "brokerwire.pod" -}}
+{{- $caller := index . 0 -}}
+{{- $template := index . 1 | fromYaml -}}
+{{- if hasKey $template "Error" -}}
+{{- fail (printf "brokerwire.pod: the pod template is no YAML: %s" $template.Error) -}}
+{{- end -}}
+{{- if not (kindIs "map" $template.spec) -}}
+{{- fail "brokerwire.pod: the second of its list must be a pod template as YAML, with metadata and spec" -}}
+{{- end -}}
+{{- $self := get (get $caller "Subcharts" | default dict) "brokerwire" | default $caller -}}
+{{- if not (hasKey $self.Values "sidecar") -}}
+{{- fail "brokerwire.pod: this chart has no dependency named brokerwire (or it has an alias)" -}}
+{{- end -}}
+{{- $metadata := $template.metadata | default dict -}}
+{{- $_ := set $metadata "annotations" (merge ($metadata.annotations | default dict) (include "brokerwire.annotations" $self | fromYaml)) -}}
+{{- $_ := set $metadata "labels" (merge ($metadata.labels | default dict) (include "brokerwire.podLabels" $self | fromYaml)) -}}
+{{- $spec := $template.spec -}}
+{{- $container := include "brokerwire.container" $self | fromYaml -}}
+{{- if eq (include "brokerwire.mode" $self) "native" -}}
+{{- $_ := set $container "restartPolicy" "Always" -}}
+{{- $_ := set $spec "initContainers" (prepend ($spec.initContainers | default list) $container) -}}
+{{- else -}}
+{{- $_ := set $spec "containers" (append $spec.containers $container) -}}
+{{- end -}}
+{{- if $self.Values.sidecar.statisticsSocket -}}
+{{- $mount := dict "name" "brokerwire-run" "mountPath" "/run/brokerwire" -}}
+{{- range $spec.containers -}}
+{{- if ne .name "brokerwire" -}}
+{{- $_ := set . "volumeMounts" (append (.volumeMounts | default list) $mount) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if $self.Values.sidecar.shareProcessNamespace -}}
+{{- $_ := set $spec "shareProcessNamespace" true -}}
+{{- end -}}
+{{- $_ := set $spec "volumes" (concat ($spec.volumes | default list) (include "brokerwire.volumes" $self | fromYamlArray)) -}}
+{{- toYaml (dict "metadata" $metadata "spec" $spec) -}}
+{{- end -}}

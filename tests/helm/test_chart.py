@@ -1,0 +1,250 @@
+"""The chart: every supported shape against real schemas, and what it makes of good and bad values."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from exporter.config import read_settings
+from tests.e2e.monitoring import tool as prometheus_tool
+from tests.helm.tools import (
+    APPLICATION,
+    CHART,
+    NEWEST,
+    OLDEST,
+    REPOSITORY,
+    SHAPES,
+    conform,
+    objects_of,
+    render,
+    run,
+    tool,
+    write_schemas,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.helm
+
+# The policy is of 1.36; an older API server does not know its kind.
+NEW_ONLY = {"inject"}
+IMAGE = ("--set", "image.repository=registry.example/brokerwire")
+shapes = pytest.mark.parametrize(
+    "shape", SHAPES, ids=lambda path: path.name[: -len("-values.yaml")]
+)
+versions = pytest.mark.parametrize("version", [OLDEST, NEWEST])
+
+
+@pytest.fixture(scope="module")
+def schemas(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("schemas")
+    for version in (OLDEST, NEWEST):
+        write_schemas(folder, version)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory) -> Path:
+    """An application's chart with ours as its dependency, as `helm dependency update` makes it."""
+    folder = tmp_path_factory.mktemp("charts")
+    shutil.copytree(CHART, folder / "helm" / "brokerwire")
+    chart = shutil.copytree(APPLICATION, folder / "examples" / "helm" / "orders")
+    done = run(tool("helm"), "dependency", "update", chart)
+    assert done.returncode == 0, done.stderr
+    return chart
+
+
+def as_dependency(shape: Path, folder: Path) -> Path:
+    """Write the values of a shape as those of an application's chart."""
+    values = folder / "values.yaml"
+    mine = yaml.safe_load(shape.read_text()) or {}
+    if shape.name.startswith("default"):
+        mine = {"image": {"repository": "registry.example/brokerwire"}}
+    values.write_text(yaml.safe_dump({"brokerwire": mine}))
+    return values
+
+
+def sidecar_of(deployment: dict, where: str) -> dict:
+    spec = deployment["spec"]["template"]["spec"]
+    (found,) = [each for each in spec.get(where, ()) if each["name"] == "brokerwire"]
+    return found
+
+
+def config_of(deployment: dict, folder: Path):
+    text = deployment["spec"]["template"]["metadata"]["annotations"]["brokerwire/config"]
+    file = folder / "brokerwire.yaml"
+    file.write_text(text)
+    return read_settings(str(file))
+
+
+def deployment_in(text: str) -> dict:
+    (found,) = [each for each in objects_of(text) if each["kind"] == "Deployment"]
+    return found
+
+
+def test_lint_is_content():
+    done = run(tool("helm"), "lint", "--strict", CHART)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_unit_tests_pass():
+    done = run(tool("helm-unittest"), CHART)
+    assert done.returncode == 0, done.stdout
+
+
+def test_readme_is_what_helm_docs_makes():
+    done = run(tool("helm-docs"), "-c", CHART, "--sort-values-order", "file", "--dry-run")
+    assert done.stdout.rstrip() == (CHART / "README.md").read_text().rstrip(), "run make chart"
+
+
+def test_every_value_is_described_and_in_the_schema():
+    done = run(tool("helm-docs"), "-c", CHART, "--documentation-strict-mode", "--dry-run")
+    assert done.returncode == 0, done.stderr
+
+
+@versions
+@shapes
+def test_shape_conforms(shape, version, schemas):
+    if version == OLDEST and any(shape.name.startswith(name) for name in NEW_ONLY):
+        done = run(tool("helm"), "template", "bw", CHART, "--kube-version", version, "-f", shape)
+        assert "inject.enabled needs Kubernetes 1.36" in done.stderr
+        return
+    done = conform(render(CHART, "-f", shape, version=version), schemas, version)
+    assert done.returncode == 0, done.stdout
+
+
+@versions
+@shapes
+def test_application_with_the_shape_conforms(shape, version, schemas, application, tmp_path):
+    values = as_dependency(shape, tmp_path)
+    arguments = ["-f", values, "--set", "brokerwire.inject.enabled=false"]
+    text = render(application, *arguments, version=version)
+    done = conform(text, schemas, version)
+    assert done.returncode == 0, done.stdout
+    deployment = deployment_in(text)
+    is_native = version == NEWEST and "librdkafka" not in shape.name
+    sidecar = sidecar_of(deployment, "initContainers" if is_native else "containers")
+    assert sidecar.get("restartPolicy") == ("Always" if is_native else None)
+    assert config_of(deployment, tmp_path) is not None
+
+
+def test_schemas_tell_good_from_bad(schemas):
+    bad = render(CHART, "-f", CHART / "ci" / "operator-values.yaml")
+    bad = bad.replace("podMetricsEndpoints:", "podMetricEndpoints:")
+    assert conform(bad, schemas, NEWEST).returncode == 1
+
+
+def test_sidecar_is_closed(application, tmp_path):
+    text = render(application, "-f", as_dependency(SHAPES[0], tmp_path))
+    context = sidecar_of(deployment_in(text), "initContainers")["securityContext"]
+    assert context == {
+        "allowPrivilegeEscalation": False,
+        "privileged": False,
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "runAsUser": 1000,
+        "runAsGroup": 1000,
+        "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def test_policy_and_include_make_the_same_container(application, tmp_path):
+    """What is decided for each pod by the policy is two ids; all else is one text."""
+    shape = CHART / "ci" / "inject-values.yaml"
+    text = render(application, "-f", as_dependency(shape, tmp_path))
+    sidecar = sidecar_of(deployment_in(text), "initContainers")
+    policy = next(each for each in objects_of(text) if each["kind"] == "MutatingAdmissionPolicy")
+    variables = {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+    injected = yaml.safe_load(
+        variables["sidecar"].replace("variables.uid", "1000").replace("variables.gid", "1000")
+    )
+    assert injected == sidecar
+
+
+def test_shared_settings_reach_the_agent(application, tmp_path):
+    shape = CHART / "ci" / "librdkafka-values.yaml"
+    text = render(application, "-f", as_dependency(shape, tmp_path))
+    deployment = deployment_in(text)
+    settings = config_of(deployment, tmp_path)
+    assert settings.brokers.max_connections == 2_000_000
+    assert settings.sources.librdkafka.unix_socket == "/run/brokerwire/statistics.sock"
+    spec = deployment["spec"]["template"]["spec"]
+    assert all(
+        {"name": "brokerwire-run", "mountPath": "/run/brokerwire"} in each["volumeMounts"]
+        for each in spec["containers"]
+    )
+
+
+def test_image_is_named_by_digest(application, tmp_path):
+    shape = CHART / "ci" / "operator-values.yaml"
+    text = render(application, "-f", as_dependency(shape, tmp_path))
+    image = sidecar_of(deployment_in(text), "initContainers")["image"]
+    assert image == f"registry.example/brokerwire@sha256:{'0123456789abcdef' * 4}"
+
+
+def test_rendered_rules_are_rules(tmp_path):
+    text = render(CHART, "-f", CHART / "ci" / "operator-values.yaml")
+    rules = [each for each in objects_of(text) if each["kind"] == "PrometheusRule"]
+    files = []
+    for rule in rules:
+        files.append(tmp_path / f"{rule['metadata']['name']}.yaml")
+        files[-1].write_text(yaml.safe_dump(rule["spec"]))
+    done = run(prometheus_tool("promtool"), "check", "rules", *files)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ours = [
+        yaml.safe_load((REPOSITORY / "rules" / f"{name}.yaml").read_text())
+        for name in ("alerts", "recording")
+    ]
+    assert [group["name"] for rule in rules for group in rule["spec"]["groups"]] == [
+        group["name"] for file in ours for group in file["groups"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        pytest.param("podMonitr.enabled=true", "podMonitr", id="unknown"),
+        pytest.param("sidecar.runAsUser=0", "minimum", id="root"),
+        pytest.param("sidecar.mode=webhook", "'auto', 'native', 'container'", id="mode"),
+        pytest.param("image.digest=sha256:abc", "digest", id="digest"),
+        pytest.param("config.poll.intervall=1s", "intervall", id="unknown-in-config"),
+        pytest.param("config.poll.interval=1", "config/poll/interval", id="no-unit"),
+        pytest.param("config.clients.rules[0].connections_max_idle=false", "string", id="off"),
+        pytest.param("config.sources.java[0].name=x", "url", id="needed"),
+        pytest.param("web.basicAuthUsers.me=secret", "basicAuthUsers/me", id="password"),
+        pytest.param("podMonitor.interval=30", "podMonitor/interval", id="interval"),
+        pytest.param(
+            "networkPolicy.enabled=true", "networkPolicy.allowOtherPorts is needed", id="from"
+        ),
+        pytest.param("inject.enabled=true", "image.repository is needed", id="image"),
+        pytest.param("inject.failurePolicy=Retry", "'Ignore', 'Fail'", id="policy"),
+    ],
+)
+def test_bad_value_is_refused_with_its_name(setting, words):
+    done = run(tool("helm"), "template", "bw", CHART, "--set", setting)
+    assert done.returncode != 0
+    assert words in done.stderr
+
+
+def test_old_cluster_is_told_what_to_do(application, tmp_path):
+    values = as_dependency(SHAPES[0], tmp_path)
+    done = run(
+        tool("helm"), "template", "bw", application, "-f", values,
+        "--set", "brokerwire.sidecar.mode=native", "--kube-version", "1.28.0",
+    )  # fmt: skip
+    assert "set sidecar.mode=container" in done.stderr
+
+
+def test_pod_template_that_is_none_is_named(application, tmp_path):
+    deployment = application / "templates" / "deployment.yaml"
+    broken = tmp_path / "orders"
+    shutil.copytree(application, broken)
+    text = deployment.read_text().replace('(include "orders.podTemplate" .)', '"metadata: {}"')
+    (broken / "templates" / "deployment.yaml").write_text(text)
+    done = run(tool("helm"), "template", "bw", broken)
+    assert "must be a pod template as YAML" in done.stderr

@@ -1,0 +1,108 @@
+"""What the Helm chart has copies of: rules, dashboards, and the schema of the configuration.
+
+Helm reads nothing outside its chart, so the chart carries copies, written and compared here.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CHART", "pages"]
+
+import inspect
+import json
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+from exporter.config_values import Kind, kind_of, optional_part
+from exporter.settings import Settings
+from tools.configuration_reference import field_texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPOSITORY = Path(__file__).parent.parent
+CHART = REPOSITORY / "helm" / "brokerwire"
+_COPIED = {"rules": "*.yaml", "dashboards": "*.json"}
+
+# What a kind of value looks like to JSON Schema; whatever else a kind asks for, the agent says.
+_SHAPES: dict[str, dict[str, Any]] = {
+    "duration": {"type": "string", "pattern": r"^[0-9]{1,12}(\.[0-9]{1,3})?(ms|s|m|h|d)$"},
+    "duration or off": {
+        "type": "string",
+        "pattern": r"^(off|[0-9]{1,12}(\.[0-9]{1,3})?(ms|s|m|h|d))$",
+    },
+    "size": {"type": "string", "pattern": "^[0-9]{1,10}(B|KiB|MiB|GiB)$"},
+    "number": {"type": "integer", "minimum": 0},
+    "port": {"type": "integer", "minimum": 1, "maximum": 65535},
+    "port or range": {
+        "type": ["integer", "string"],
+        "pattern": "^[1-9][0-9]{0,4}(-[1-9][0-9]{0,4})?$",
+        "minimum": 1,
+        "maximum": 65535,
+    },
+    "true or false": {"type": "boolean"},
+    "text": {"type": "string", "minLength": 1},
+    "URL": {"type": "string", "pattern": "^https?://"},
+}
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Give each file of the chart that is made from something else, and what is to be in it."""
+    for folder, pattern in _COPIED.items():
+        for path in sorted((REPOSITORY / folder).glob(pattern)):
+            yield CHART / "files" / folder / path.name, path.read_text("utf-8")
+    schema = CHART / "values.schema.json"
+    document = json.loads(schema.read_text("utf-8"))
+    document["properties"]["config"] = _section(Settings)
+    yield schema, json.dumps(document, indent=2) + "\n"
+
+
+def left_over() -> list[Path]:
+    """Return copies whose original is gone."""
+    return [
+        path
+        for folder in _COPIED
+        for path in sorted((CHART / "files" / folder).glob("*"))
+        if not (REPOSITORY / folder / path.name).exists()
+    ]
+
+
+def _section(section: type[Any]) -> dict[str, Any]:
+    hints = get_type_hints(section)
+    texts = field_texts(section)
+    properties = {}
+    for field in fields(section):
+        found = _value(hints[field.name], field.name)
+        properties[field.name] = {"description": texts[field.name], **found}
+        if not texts[field.name]:
+            properties[field.name] = found
+    needed = [
+        field.name
+        for field in fields(section)
+        if field.default is MISSING and field.default_factory is MISSING
+    ]
+    about = (inspect.getdoc(section) or "").split("\n\n")[0].replace("\n", " ")
+    schema: dict[str, Any] = {"description": about, "type": "object", "properties": properties}
+    if needed:
+        schema["required"] = needed
+    return {**schema, "additionalProperties": False}
+
+
+def _value(hint: Any, name: str) -> dict[str, Any]:
+    kind = kind_of(hint, name)
+    if kind is not None:
+        return _shape(kind, hint)
+    inner, _ = optional_part(hint)
+    if get_origin(inner) is tuple:
+        return {"type": "array", "items": _value(get_args(inner)[0], name)}
+    if get_origin(inner) is dict:
+        return {"type": "object", "additionalProperties": {"type": "string"}}
+    if not is_dataclass(inner) or not isinstance(inner, type):
+        raise SystemExit(f"tools/chart_files.py has no schema for {name}: {hint}")
+    return _section(inner)
+
+
+def _shape(kind: Kind, hint: Any) -> dict[str, Any]:
+    if kind.name == "choice":
+        return {"enum": list(get_args(optional_part(hint)[0]))}
+    return _SHAPES[kind.name]
