@@ -1,0 +1,1 @@
+"""A fleet to try the rollups on: journals of simulated agents, and the exact truth beside them."""
