@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = [
     "Attribution",
+    "Cause",
     "CipherUse",
     "ClientKey",
     "ClientKind",
@@ -70,6 +71,19 @@ class ConnectionClass(StrEnum):
     ADMIN = "admin"
     PROBE = "probe"
     UNKNOWN = "unknown"
+
+
+class Cause(StrEnum):
+    """Why a connection is waste, where that is known: what the journal adds up beside the class."""
+
+    SUPERSEDED_BOOTSTRAP = "superseded_bootstrap"
+    IDLE_CLOSING_OFF = "idle_closing_off"
+    IDLE_CLOSING_FAILED = "idle_closing_failed"
+    EXCESS_INSTANCES = "excess_instances"
+    UNCLAIMED = "unclaimed"
+    NOT_CLOSED_AFTER_BROKER = "not_closed_after_broker"
+    DESCRIPTOR_LEAK = "descriptor_leak"
+    BROKER_MOVED = "broker_moved"
 
 
 class Role(StrEnum):

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.core.signs import BOOTSTRAP_SILENCE, role_from_signs
-from exporter.model import Confidence, ConnectionClass, Library, OwnerRung, Role, TcpState
+from exporter.model import (
+    Cause,
+    Confidence,
+    ConnectionClass,
+    Library,
+    OwnerRung,
+    Role,
+    TcpState,
+)
 
 if TYPE_CHECKING:
     from exporter.core.tracker import TrackedConnection
@@ -65,6 +73,7 @@ class Standing:
     idle_limit_known: bool = False
     stale: str | None = None
     excess: str | None = None
+    excess_cause: Cause | None = None
 
 
 class Verdict(NamedTuple):
@@ -77,6 +86,7 @@ class Verdict(NamedTuple):
     useful: bool
     close_expected: str
     closes_in_seconds: float | None
+    cause: Cause | None = None
 
 
 class _Fate(NamedTuple):
@@ -84,6 +94,7 @@ class _Fate(NamedTuple):
     reasons: tuple[str, ...]
     close_expected: str
     closes_in_seconds: float | None = None
+    cause: Cause | None = None
 
 
 def role_of(
@@ -129,6 +140,7 @@ def classify(
         useful=useful,
         close_expected=fate.close_expected,
         closes_in_seconds=fate.closes_in_seconds,
+        cause=fate.cause,
     )
 
 
@@ -158,6 +170,7 @@ def _ended(tracked: TrackedConnection, now: float) -> _Fate | None:
             ConnectionClass.GHOST,
             (f"the socket is gone from the kernel's table, but {seen}",),
             "nothing but the process: it must close the descriptor or end",
+            cause=Cause.DESCRIPTOR_LEAK,
         )
     state = tracked.reading.tcp_state
     if state is TcpState.CLOSE_WAIT:
@@ -166,6 +179,7 @@ def _ended(tracked: TrackedConnection, now: float) -> _Fate | None:
             ConnectionClass.HALF_CLOSED,
             (f"the broker closed it {since:.0f} s ago or more, the client has not",),
             "the client, when its application polls again or closes the client",
+            cause=Cause.NOT_CLOSED_AFTER_BROKER,
         )
     if state in {TcpState.SYN_SENT, TcpState.SYN_RECV}:
         retries = tracked.reading.retransmits
@@ -184,6 +198,7 @@ def _misplaced(standing: Standing) -> _Fate | None:
         ConnectionClass.STALE,
         (standing.stale,),
         "the client's request timeout, once the old address stops answering",
+        cause=Cause.BROKER_MOVED,
     )
 
 
@@ -204,6 +219,7 @@ def _zombie(
             ConnectionClass.ZOMBIE,
             (f"its client has learned its brokers, left it {idle:.0f} s ago and closes none",),
             "nothing on the client's side: connections.max.idle.ms is off",
+            cause=Cause.IDLE_CLOSING_OFF,
         )
     moment = settings.zombie_after
     if limit and standing.idle_limit_known:
@@ -215,11 +231,13 @@ def _zombie(
             ConnectionClass.ZOMBIE,
             (f"nothing has gone over it for {idle:.0f} s, and its client closes none",),
             "nothing on the client's side: connections.max.idle.ms is off",
+            cause=Cause.IDLE_CLOSING_OFF,
         )
     return _Fate(
         ConnectionClass.ZOMBIE,
         (f"nothing has gone over it for {idle:.0f} s; idle closing should have ended it",),
         "the broker's connections.max.idle.ms (10 min by default), if that is on",
+        cause=Cause.IDLE_CLOSING_FAILED,
     )
 
 
@@ -247,12 +265,18 @@ def _in_use(tracked: TrackedConnection, role: Role, standing: Standing, now: flo
     limit, idle = standing.idle_limit, tracked.idle_seconds(now)
     if standing.excess is not None:
         return _Fate(
-            ConnectionClass.EXCESS, (standing.excess,), _idle_close(limit), _left(limit, idle)
+            ConnectionClass.EXCESS,
+            (standing.excess,),
+            _idle_close(limit),
+            _left(limit, idle),
+            standing.excess_cause,
         )
     reasons: tuple[str, ...] = ()
+    cause: Cause | None = None
     if role is Role.BOOTSTRAP and standing.learned:
         reasons = ("the client has learned its brokers: it will not use this one again",)
-    return _Fate(_CLASS_OF_ROLE[role], reasons, _idle_close(limit), _left(limit, idle))
+        cause = Cause.SUPERSEDED_BOOTSTRAP
+    return _Fate(_CLASS_OF_ROLE[role], reasons, _idle_close(limit), _left(limit, idle), cause)
 
 
 def _idle_close(limit: float | None) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
+from exporter.core.accounts import Bookkeeping
 from exporter.core.attribution import Attributor
 from exporter.core.classifier import Standing, classify, steps_of
 from exporter.core.directory import Directory
@@ -23,6 +24,7 @@ from exporter.core.ledger import Ledger
 from exporter.core.tracker import Tracker
 from exporter.core.view import Connections, Timings, View
 from exporter.model import (
+    ClientKey,
     ClientKind,
     ClosedBy,
     Connection,
@@ -37,13 +39,14 @@ from exporter.snapshot import ClientBroker, Expectation, Timing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from exporter.core.excess import Excess
     from exporter.core.tracker import Activity, Changes, ClosedConnection, TrackedConnection
     from exporter.model import (
         Attribution,
-        ClientKey,
         Endpoint,
         JoinSample,
         KernelReading,
+        SourceReading,
     )
     from exporter.settings import ClientRule, Settings
 
@@ -80,8 +83,12 @@ class PollOutcome:
 class Engine:
     """Everything that is known, carried from poll to poll."""
 
-    def __init__(self, settings: Settings, started: float = 0.0) -> None:
+    def __init__(
+        self, settings: Settings, started: float = 0.0, accounts: Bookkeeping | None = None
+    ) -> None:
         self._settings = settings
+        self._accounts = Bookkeeping() if accounts is None else accounts
+        self._versions: dict[str, dict[ClientKey, str]] = {}
         self.tracker = Tracker(started, settings.limits.connections)
         self.attributor = Attributor()
         self.directory = Directory()
@@ -94,7 +101,7 @@ class Engine:
         self._useful: dict[ClientBroker, int] = {}
         self._rungs: Mapping[OwnerRung, int] = {}
         self._expected: dict[ClientBroker, Expectation] = {}
-        self._excess: dict[int, str] = {}
+        self._excess: dict[int, Excess] = {}
         self._excess_at = float("-inf")
         self._next_due = float("-inf")
         rules = settings.clients.rules
@@ -134,6 +141,7 @@ class Engine:
             self._moved(tracked.cookie, retransmits=segments)
         for tracked in changes.excluded:
             self._exclude(tracked.cookie)
+            self._accounts.excluded(tracked.cookie, now)
         for closed in changes.closed:
             self._close(closed, now)
         self._count_opened(now)
@@ -171,6 +179,7 @@ class Engine:
                 self.directory.learn(
                     _client_name(attribution), broker_id, tracked.reading.remote, tracked.opened_at
                 )
+        self._learn_versions(sample.reading)
         self._relook_all = True
 
     def look_again(self, now: float) -> None:
@@ -190,6 +199,11 @@ class Engine:
     def connections(self) -> Sequence[Connection]:
         """Every connection as of the last poll; the sequence never changes afterwards."""
         return Connections(tuple(self._views.values()), self._at or 0.0)
+
+    @property
+    def views(self) -> Iterable[View]:
+        """Every connection as it was last looked at."""
+        return self._views.values()
 
     @property
     def counts(self) -> Mapping[ClientBroker, Mapping[ConnectionClass, int]]:
@@ -257,6 +271,7 @@ class Engine:
         kind = attribution.client.kind if attribution is not None else ClientKind.UNKNOWN
         remote = tracked.reading.remote
         configured = rule is not None and rule.connections_max_idle is not None
+        excess = self._excess.get(cookie)
         standing = Standing(
             attribution=attribution,
             library=library,
@@ -268,7 +283,8 @@ class Engine:
             ),
             idle_limit_known=configured,
             stale=self._stale(attribution, tracked),
-            excess=self._excess.get(cookie),
+            excess=excess.reason if excess is not None else None,
+            excess_cause=excess.cause if excess is not None else None,
         )
         verdict = classify(tracked, standing, self._settings.classes, now)
         broker_id = attribution.node.broker_id if attribution is not None else None
@@ -298,6 +314,7 @@ class Engine:
             unanswered_since=tracked.unanswered_since,
             looked_at=now,
             due=self._due(tracked, now),
+            library_version=self._version_of(attribution),
         )
         if (
             before is None
@@ -306,6 +323,10 @@ class Engine:
             or before.verdict.useful is not verdict.useful
         ):
             self._recount = True
+        if before is not None and before.last_activity_at < view.last_activity_at:
+            self._accounts.idled(cookie, view.last_activity_at - before.last_activity_at)
+        if before is None or _series_of(before) != _series_of(view):
+            self._accounts.put(view, now)
 
     def _due(self, tracked: TrackedConnection, now: float) -> float:
         """Return when a connection's age or silence next reaches a time that decides something."""
@@ -344,7 +365,7 @@ class Engine:
             tracked.opened_at,
         )
 
-    def _find_excess(self, now: float) -> dict[int, str]:
+    def _find_excess(self, now: float) -> dict[int, Excess]:
         return find_excess(
             self.tracker.connections,
             self.attributor,
@@ -361,12 +382,14 @@ class Engine:
             return
         last = tracked.activities[-1]
         self.ledger.moved(view.key, last.outgoing_bytes, last.incoming_bytes, 0)
+        self._accounts.moved(tracked.cookie, last.outgoing_bytes, last.incoming_bytes, 0)
 
     def _moved(self, cookie: int, rest: Activity | None = None, retransmits: int = 0) -> None:
         view = self._views.get(cookie)
         if view is not None:
             out, incoming = (rest.outgoing_bytes, rest.incoming_bytes) if rest else (0, 0)
             self.ledger.moved(view.key, out, incoming, retransmits)
+            self._accounts.moved(cookie, out, incoming, retransmits)
 
     def _exclude(self, cookie: int) -> None:
         """Forget a connection that turned out to be no client's."""
@@ -388,6 +411,7 @@ class Engine:
             view = self._views.get(cookie)
             if view is not None:
                 self.ledger.opened(view.key)
+                self._accounts.opened(cookie, view.opened_at)
 
     def _close(self, closed: ClosedConnection, now: float) -> None:
         self._recount = True
@@ -403,10 +427,12 @@ class Engine:
         self.attributor.forget((cookie,))
         if self._pending_opened.pop(cookie, None) is not None:
             self.ledger.opened(view.key)
+            self._accounts.opened(cookie, view.opened_at)
         is_short = closed.lifetime_seconds <= self._settings.classes.probe_within
         if is_short and not closed.had_conversation and closed.closed_by is not ClosedBy.REFUSED:
             self.ledger.probed(str(closed.remote))
         self.ledger.closed(view.key, closed.closed_by, closed.lifetime_seconds)
+        self._accounts.closed(cookie, closed, now)
         self._remember_closed(view.key, closed)
 
     def _close_unseen(self, closed: ClosedConnection, now: float) -> None:
@@ -427,6 +453,7 @@ class Engine:
         if rest.outgoing_bytes or rest.incoming_bytes:
             self.ledger.moved(key, rest.outgoing_bytes, rest.incoming_bytes, 0)
         self.ledger.closed(key, closed.closed_by, closed.lifetime_seconds)
+        self._accounts.came_and_went(key, closed)
         self._remember_closed(key, closed)
 
     def _lone_process(self) -> str:
@@ -466,13 +493,30 @@ class Engine:
             if attribution is not None and view.verdict.connection_class not in _NOT_EXPECTED:
                 use = uses.setdefault((view.key, attribution.client), _Use(view, set()))
                 use.roles.add(view.verdict.role)
-        self._expected = _sums(
-            (key, expected_by_broker(self._use_of(use.view, use.roles)))
-            for (key, _client), use in uses.items()
-        )
+        needs = [
+            (use.view, expected_by_broker(self._use_of(use.view, use.roles)))
+            for use in uses.values()
+        ]
+        self._expected = _sums((view.key, need) for view, need in needs)
+        self._accounts.expect(needs, now)
         self._counts, self._useful = counts, dict(useful)
         self._rungs = Counter(view.owner.rung for view in self._views.values())
         self.ledger.fold_old(now)
+
+    def _learn_versions(self, reading: SourceReading) -> None:
+        """Keep which version of its library each client of a source says it is."""
+        versions = {
+            ClientKey(reading.source, client.kind, client.client_id, client.instance): version
+            for client in reading.clients
+            if (version := client.version) is not None
+        }
+        if versions:
+            self._versions[reading.source] = versions
+
+    def _version_of(self, attribution: Attribution | None) -> str | None:
+        if attribution is None:
+            return None
+        return self._versions.get(attribution.client.source, {}).get(attribution.client)
 
     def _use_of(self, view: View, roles: Iterable[Role]) -> ClientUse:
         attribution = view.attribution
@@ -499,6 +543,19 @@ def _sums(
             else Expectation(known.count + each.count, known.rules + each.rules)
         )
     return summed
+
+
+def _series_of(view: View) -> tuple[object, ...]:
+    """Return what of a view names its series in the journal."""
+    verdict = view.verdict
+    return (
+        view.key,
+        view.library,
+        view.library_version,
+        verdict.connection_class,
+        verdict.role,
+        verdict.cause,
+    )
 
 
 def _client_name(attribution: Attribution) -> str:

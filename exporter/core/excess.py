@@ -10,12 +10,12 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["find_excess"]
+__all__ = ["Excess", "find_excess"]
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from exporter.model import Role, TcpState
+from exporter.model import Cause, Role, TcpState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,13 +32,20 @@ MOST_PER_INSTANCE = 2
 MOST_LEFT_OVER = 1
 
 
+class Excess(NamedTuple):
+    """Why a connection is more than expected, in words and as one of few causes."""
+
+    reason: str
+    cause: Cause
+
+
 def find_excess(
     connections: Mapping[int, TrackedConnection],
     attributor: Attributor,
     rule_of: Callable[[Attribution | None, Owner], ClientRule | None],
     excess_after: float,
     now: float,
-) -> dict[int, str]:
+) -> dict[int, Excess]:
     """Return a reason for every connection that is more than expected, by cookie."""
     groups: dict[tuple[str, Endpoint], list[TrackedConnection]] = defaultdict(list)
     for tracked in connections.values():
@@ -51,7 +58,7 @@ def find_excess(
         known = connections.get(cookie)
         if known is not None:
             joined_sources[known.owner.key].add(attribution.client.source)
-    excess: dict[int, str] = {}
+    excess: dict[int, Excess] = {}
     for (owner, _remote), members in groups.items():
         excess |= _beyond_rule(members, attributor, rule_of)
         if joined_sources[owner]:
@@ -63,7 +70,7 @@ def _beyond_rule(
     members: list[TrackedConnection],
     attributor: Attributor,
     rule_of: Callable[[Attribution | None, Owner], ClientRule | None],
-) -> dict[int, str]:
+) -> dict[int, Excess]:
     """Tell connections beyond what the configuration allows: those idle for longest."""
     by_rule: dict[ClientRule, list[TrackedConnection]] = defaultdict(list)
     for tracked in members:
@@ -78,8 +85,9 @@ def _beyond_rule(
         allowed = (rule.instances or 1) * _most_per_instance(rule, held, attributor)
         held.sort(key=lambda tracked: (-tracked.last_activity_at, tracked.cookie))
         for tracked in held[allowed:]:
-            excess[tracked.cookie] = (
-                f"{len(held)} connections to this broker, the configuration allows {allowed}"
+            excess[tracked.cookie] = Excess(
+                f"{len(held)} connections to this broker, the configuration allows {allowed}",
+                Cause.EXCESS_INSTANCES,
             )
     return excess
 
@@ -95,7 +103,7 @@ def _most_per_instance(
 
 def _unclaimed(
     members: list[TrackedConnection], attributor: Attributor, excess_after: float, now: float
-) -> dict[int, str]:
+) -> dict[int, Excess]:
     claimed = [
         attributor.attributions[tracked.cookie]
         for tracked in members
@@ -109,7 +117,7 @@ def _unclaimed(
         " to this broker are all found: a second client with the same client.id, or a leak"
     )
     return {
-        tracked.cookie: reason
+        tracked.cookie: Excess(reason, Cause.UNCLAIMED)
         for tracked in members
         if tracked.cookie not in attributor.attributions
         and tracked.age_seconds(now) >= excess_after

@@ -8,7 +8,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["Ledger"]
+__all__ = ["OTHER", "Ledger", "bucket_of"]
 
 from collections import defaultdict
 from typing import TYPE_CHECKING
@@ -102,7 +102,7 @@ class Ledger:
             self._failures[key] += 1
             return
         counts = self._lifetime_counts.setdefault(key, [0] * (len(LIFETIME_BUCKETS) + 1))
-        counts[_bucket(lifetime_seconds)] += 1
+        counts[bucket_of(lifetime_seconds)] += 1
         self._lifetime_sums[key] += lifetime_seconds
 
     def moved(self, key: ClientBroker, outgoing: int, incoming: int, retransmits: int) -> None:
@@ -177,7 +177,8 @@ class Ledger:
             self._lifetime_counts[other] = [a + b for a, b in zip(into, counts, strict=True)]
 
 
-def _bucket(seconds: float) -> int:
+def bucket_of(seconds: float) -> int:
+    """Return which of LIFETIME_BUCKETS a life falls into; the one after them holds the rest."""
     for index, bound in enumerate(LIFETIME_BUCKETS):
         if seconds <= bound:
             return index

@@ -41,6 +41,7 @@ class View(NamedTuple):
     looked_at: float
     due: float
     """When time alone may change its class."""
+    library_version: str | None = None
 
 
 class Connections(Sequence[Connection]):

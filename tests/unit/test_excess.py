@@ -68,7 +68,7 @@ def excess(connections, joined, rule=None):
 def test_a_connection_that_no_client_claims_beside_one_that_is_claimed_is_excess():
     found = excess(held(1, 2), Joined({1: Role.DATA}))
     assert list(found) == [2]
-    assert "no node of 'p' claims it" in found[2]
+    assert "no node of 'p' claims it" in found[2].reason
 
 
 @pytest.mark.parametrize(

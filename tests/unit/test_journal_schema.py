@@ -48,6 +48,14 @@ def test_no_field_stands_in_the_envelope_and_in_a_kind():
         assert shared & set(SCHEMA["$defs"][kind]["properties"]) == {"kind"}
 
 
+def test_a_field_means_the_same_in_every_kind():
+    meanings = {}
+    for name, value in properties():
+        if "x-is" in value:
+            meanings.setdefault(name, set()).add((str(value.get("type")), value["x-is"]))
+    assert [name for name, found in meanings.items() if len(found) > 1] == []
+
+
 def test_nothing_is_a_float():
     for name, value in properties():
         assert value.get("type") not in ("number", ["number", "null"]), name
