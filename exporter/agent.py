@@ -30,6 +30,7 @@ from exporter.surroundings import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from exporter.alerts.settings import Thresholds
     from exporter.core.engine import PollOutcome
     from exporter.model import KernelReading, SourceReading
     from exporter.settings import Settings
@@ -56,10 +57,12 @@ class Agent:
     def __init__(
         self,
         settings: Settings,
+        thresholds: Thresholds | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
+        """Prepare; nothing is read before `start`. `thresholds` are those of the operator's rules."""
         self.settings = settings
         self._clock = clock
         self._wall_clock = wall_clock
@@ -93,7 +96,7 @@ class Agent:
         self._failures_in_a_row = 0
         self._events_lost = 0
         self._error: str | None = None
-        self._finder = Finder(settings.classes, self._limits)
+        self._finder = Finder(settings.classes, self._limits, thresholds)
 
     # ---- life ---------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from exporter.agent import Agent
     from exporter.alertmanager_settings import AlertmanagerTarget
+    from exporter.alerts.settings import RuleSettings
     from exporter.settings import Settings
     from exporter.sinks.alertmanager import AlertmanagerSink
 
@@ -61,8 +62,9 @@ def _serve(settings: Settings, signals: StopSignals) -> None:
     from exporter.agent import Agent
     from exporter.sinks.web import WebServer
 
-    agent = Agent(settings)
-    alerts = _alertmanager_sink(settings, agent)
+    rules = _rule_settings(settings)
+    agent = Agent(settings, rules.thresholds)
+    alerts = _alertmanager_sink(settings, rules, agent)
     server = WebServer(
         settings.web,
         agent.snapshot,
@@ -91,16 +93,26 @@ def _serve(settings: Settings, signals: StopSignals) -> None:
             agent.stop()
 
 
-def _alertmanager_sink(settings: Settings, agent: Agent) -> AlertmanagerSink | None:
+def _rule_settings(settings: Settings) -> RuleSettings:
+    """Return the operator's rules: findings keep to their thresholds as alerts do."""
+    from exporter.commands.rules import read_rule_settings, rule_settings_from_text
+
+    alertmanager = settings.alertmanager
+    if alertmanager is None or alertmanager.rules_file is None:
+        return rule_settings_from_text("", "")
+    return read_rule_settings(alertmanager.rules_file)
+
+
+def _alertmanager_sink(
+    settings: Settings, rules: RuleSettings, agent: Agent
+) -> AlertmanagerSink | None:
     if settings.alertmanager is None:
         return None
-    from exporter.commands.rules import read_rule_settings, rule_settings_from_text
     from exporter.sinks.alertmanager import AlertmanagerSink
 
-    file = settings.alertmanager.rules_file
     return AlertmanagerSink(
         settings.alertmanager,
-        rule_settings_from_text("", "") if file is None else read_rule_settings(file),
+        rules,
         settings.limits,
         agent.snapshot,
         sender_to,

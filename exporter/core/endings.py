@@ -51,6 +51,9 @@ _CLIENT_CLOSED = frozenset(
 _BROKER_CLOSED = frozenset({TcpState.CLOSE_WAIT, TcpState.LAST_ACK})
 _CONNECTING = frozenset({TcpState.SYN_SENT, TcpState.SYN_RECV})
 
+# What is seen at one broker at one poll, and nothing else, when it was the broker that went.
+_ENDED_BY_BROKER = frozenset({ClosedBy.BROKER, ClosedBy.REFUSED, ClosedBy.UNKNOWN})
+
 
 class ClosedConnection(NamedTuple):
     """A connection that ended. `tracked` is None where no poll ever met it.
@@ -118,11 +121,14 @@ def closed_unseen(
 
 
 def judge_together(
-    closed: list[ClosedConnection], open_owners: AbstractSet[str]
+    closed: list[ClosedConnection],
+    open_owners: AbstractSet[str],
+    half_closed: AbstractSet[Endpoint],
 ) -> list[ClosedConnection]:
-    """Judge what the counters leave open by what ended at the same poll.
+    """Judge what the counters leave open by what else happened since the last poll.
 
-    A broker that ends takes the connections of many with it; a process that ends, all of its own.
+    A broker that ends takes the connections of many with it, leaves those half closed that nobody
+    polls (`half_closed`), and refuses the next attempts; a process that ends takes all of its own.
     """
     by_remote: dict[Endpoint, set[ClosedBy]] = defaultdict(set)
     remotes: dict[str, set[Endpoint]] = defaultdict(set)
@@ -137,7 +143,8 @@ def judge_together(
         owner = ended.tracked.owner.key
         if len(remotes[owner]) > 1 and owner not in open_owners:
             return ended._replace(closed_by=ClosedBy.CLIENT)
-        if by_remote[ended.remote] == {ClosedBy.UNKNOWN, ClosedBy.BROKER}:
+        others = by_remote[ended.remote]
+        if others <= _ENDED_BY_BROKER and (len(others) > 1 or ended.remote in half_closed):
             return ended._replace(closed_by=ClosedBy.BROKER)
         return ended
 

@@ -67,12 +67,17 @@ def find_near_limits(
     and of max.connections it is the part that is known here.
     """
     findings = []
+    # As in the rules: the operator's number stands in place of what the agent knows.
     for name, setting, limit in (
-        ("KafkaClientBrokerNearMaxConnections", "max.connections", limits.max_connections),
+        (
+            "KafkaClientBrokerNearMaxConnections",
+            "max.connections",
+            thresholds.max_connections or limits.max_connections,
+        ),
         (
             "KafkaClientNearMaxConnectionsPerIp",
             "max.connections.per.ip",
-            limits.max_connections_per_ip,
+            thresholds.max_connections_per_ip or limits.max_connections_per_ip,
         ),
     ):
         if limit is None:

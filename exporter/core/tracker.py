@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
-    from exporter.model import KernelReading, Owner, SocketReading
+    from exporter.model import Endpoint, KernelReading, Owner, SocketReading
 
 # Activity that is remembered of each connection: two minutes of a socket that is busy at each
 # poll, much longer of a quiet one; enough for heartbeats (3 s) and metadata refreshes.
@@ -198,7 +198,9 @@ class Tracker:
         self._take_events(kernel, changes)
         if any(ended.closed_by is ClosedBy.UNKNOWN for ended in changes.closed):
             open_owners = {tracked.owner.key for tracked in known.values()}
-            changes.closed = judge_together(changes.closed, open_owners)
+            changes.closed = judge_together(
+                changes.closed, open_owners, self._half_closed_lately(kernel.at)
+            )
         self._unseen = known.keys() - seen
         changes.vanished += [known[cookie] for cookie in self._unseen]
         self._remember_owners(changes.opened)
@@ -306,6 +308,15 @@ class Tracker:
                 changes.closed.append(
                     closed_unseen(event, self._polled_at, is_reachable=is_reachable)
                 )
+
+    def _half_closed_lately(self, at: float) -> frozenset[Endpoint]:
+        """Return the brokers whose FIN is new at this poll or was at the last one."""
+        since = at if self._polled_at is None else self._polled_at
+        return frozenset(
+            tracked.reading.remote
+            for tracked in self._connections.values()
+            if tracked.reading.tcp_state is TcpState.CLOSE_WAIT and tracked.state_since >= since
+        )
 
     def _reachable(self) -> frozenset[str]:
         """Return the addresses that connections are established to."""

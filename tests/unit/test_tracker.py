@@ -130,6 +130,60 @@ def test_what_ends_with_a_broker_was_ended_by_it():
     assert [closed.closed_by for closed in changes.closed] == [ClosedBy.BROKER] * 2
 
 
+def after_a_hidden_end(*more_sockets, closed=()):
+    """Who is said to have ended a connection whose counters do not tell, given what else is so."""
+    others = [socket for socket in more_sockets if socket.cookie != 1]
+    tracker = watching(FIRST, *[replace(o, tcp_state=TcpState.ESTABLISHED) for o in others])
+    later = [replace(other, at=101.0) for other in others]
+    changes = tracker.update(
+        kernel(101.0, *later, closed=[hidden(FIRST, 101.0), *closed]), owned(*later)
+    )
+    return changes.closed[0].closed_by
+
+
+def refused(remote=BROKER):
+    return end(reading(7, remote=remote), 101.0, figures(bytes_acked=0, segments_in=1))
+
+
+ELSEWHERE = Endpoint("10.2.0.2", 9092)
+
+
+@pytest.mark.parametrize(
+    ("sockets", "closed", "by"),
+    [
+        pytest.param([], [], ClosedBy.UNKNOWN, id="alone"),
+        pytest.param([], [refused()], ClosedBy.BROKER, id="the next attempts are refused"),
+        pytest.param([], [refused(ELSEWHERE)], ClosedBy.UNKNOWN, id="another broker refuses"),
+        pytest.param(
+            [reading(2, tcp_state=TcpState.CLOSE_WAIT)],
+            [],
+            ClosedBy.BROKER,
+            id="it has half closed another",
+        ),
+        pytest.param(
+            [reading(2, tcp_state=TcpState.CLOSE_WAIT, remote=ELSEWHERE)],
+            [],
+            ClosedBy.UNKNOWN,
+            id="another broker has half closed one",
+        ),
+    ],
+)
+def test_what_the_counters_hide_shows_in_what_else_happens_at_the_broker(sockets, closed, by):
+    assert after_a_hidden_end(*sockets, closed=closed) is by
+
+
+def test_an_old_half_closed_connection_says_nothing_of_an_end_now():
+    half = reading(2, tcp_state=TcpState.CLOSE_WAIT)
+    tracker = watching(FIRST, half)
+    for at in (101.0, 102.0):
+        both = replace(FIRST, at=at), replace(half, at=at)
+        tracker.update(kernel(at, *both), owned(*both))
+    later = replace(half, at=103.0)
+    event = hidden(FIRST, 103.0)
+    [closed] = tracker.update(kernel(103.0, later, closed=[event]), owned(later)).closed
+    assert closed.closed_by is ClosedBy.UNKNOWN
+
+
 def test_what_ends_with_its_process_was_ended_by_it():
     elsewhere = Endpoint("10.2.0.2", 9092)
     sockets = reading(1), reading(2, remote=elsewhere)
