@@ -62,7 +62,7 @@ class Agent:
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
-        """Prepare; nothing is read before `start`. `thresholds` are those of the operator's rules."""
+        """Read nothing yet. `thresholds` are those of the operator's rules, else the defaults."""
         self.settings = settings
         self._clock = clock
         self._wall_clock = wall_clock

@@ -94,16 +94,21 @@ class _Run:
     def period(self) -> float:
         return median(later - earlier for earlier, later in pairwise(self.moments))
 
-    def is_pattern(self, now: float) -> bool:
+    def is_pattern(self, now: float, least: int = LEAST_MOMENTS) -> bool:
         """Whether it has come again and again, and has not stopped."""
-        if len(self.moments) < LEAST_MOMENTS:
+        if len(self.moments) < least:
             return False
         quiet = max(LEAST_QUIET_SECONDS, MISSED_PERIODS * self.period)
         return now - self.moments[-1] <= quiet
 
 
-def find_churn(closed: Iterable[Ending], now: float) -> list[Finding]:
-    """Return a finding for every client and cause whose connections come and go."""
+def find_churn(
+    closed: Iterable[Ending], now: float, failed_connects: int = LEAST_MOMENTS
+) -> list[Finding]:
+    """Return a finding for every client and cause whose connections come and go.
+
+    So many attempts that fail make a broker that cannot be reached: the operator's own threshold.
+    """
     probes: dict[str, list[Ending]] = defaultdict(list)
     refused: dict[str, list[Ending]] = defaultdict(list)
     clients: dict[tuple[str, str], list[Ending]] = defaultdict(list)
@@ -121,7 +126,7 @@ def find_churn(closed: Iterable[Ending], now: float) -> list[Finding]:
     for broker, endings in probes.items():
         findings += _probe(broker, _run(endings), now)
     for broker, endings in refused.items():
-        findings += _refused(broker, _run(endings), now)
+        findings += _refused(broker, _run(endings), now, failed_connects)
     for endings in clients.values():
         findings += _clients(endings, now)
     return findings
@@ -153,8 +158,10 @@ def _probe(broker: str, run: _Run, now: float) -> list[Finding]:
     ]
 
 
-def _refused(broker: str, run: _Run, now: float) -> list[Finding]:
-    if not run.is_pattern(now):
+def _refused(broker: str, run: _Run, now: float, failed_connects: int) -> list[Finding]:
+    # Without a second moment there is no period, and nobody can say that it has not stopped.
+    least = max(2, min(LEAST_MOMENTS, failed_connects))
+    if len(run.endings) < failed_connects or not run.is_pattern(now, least):
         return []
     return [
         Finding(

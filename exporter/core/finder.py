@@ -10,6 +10,7 @@ __all__ = ["Finder"]
 from typing import TYPE_CHECKING
 
 from exporter.alerts.settings import Thresholds
+from exporter.core.churn import find_churn
 from exporter.core.findings import find
 from exporter.core.limits import find_near_limits
 from exporter.core.watches import EfficiencyWatch, StormWatch
@@ -53,12 +54,12 @@ class Finder:
         since = now - self._at
         if since >= most or (since >= least and engine.changes != self._changes):
             self._at, self._changes = now, engine.changes
+            closed = engine.closed_lately
             more = (
+                *find_churn(closed, now, self._thresholds.failed_connects),
                 *find_near_limits(engine.counts, self._limits, open_files, self._thresholds),
-                *self._storms.find(engine.counts, engine.closed_lately, now),
+                *self._storms.find(engine.counts, closed, now),
                 *self._efficiency.find(totals, now),
             )
-            self._findings = find(
-                engine.connections, engine.closed_lately, sources, self._settings, now, more
-            )
+            self._findings = find(engine.connections, sources, self._settings, more)
         return self._findings

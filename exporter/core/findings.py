@@ -13,14 +13,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from exporter.core.churn import find_churn
 from exporter.model import ClientKind, ConnectionClass, Library, Role
 from exporter.snapshot import ClientBroker, Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from exporter.core.tracker import ClosedConnection
     from exporter.model import Connection
     from exporter.settings import ClassSettings
     from exporter.snapshot import SourceStatus
@@ -94,22 +92,19 @@ _BY_CLASS: Mapping[ConnectionClass, _Kind] = {
 
 def find(
     connections: Sequence[Connection],
-    closed_lately: Sequence[tuple[ClientBroker, ClosedConnection]],
     sources: Iterable[SourceStatus],
     settings: ClassSettings,
-    now: float,
     more: Iterable[Finding] = (),
 ) -> tuple[Finding, ...]:
     """Return everything that somebody should change, the most severe first.
 
-    `more` is what is found elsewhere: `find_near_limits` and the watches, which remember.
+    `more` is what is found elsewhere: churn, limits, and the watches, which remember.
     """
     findings = [
         *_by_class(connections, settings),
         *_idle_closing_off(connections),
         *_frozen(connections),
         *_many_instances(connections),
-        *find_churn(closed_lately, now),
         *_sources_down(sources),
         *more,
     ]

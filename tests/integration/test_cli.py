@@ -130,6 +130,34 @@ def test_a_taken_port_is_one_line_and_exit_code_2():
     assert "another program listens there" in line
 
 
+def findings_of(port):
+    from urllib.request import urlopen
+
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        return set(re.findall(r'brokerwire_findings{finding="(\w+)"', answer.read().decode()))
+
+
+@pytest.mark.parametrize(("allowed", "near"), [(3, True), (4, False)])
+def test_findings_keep_to_the_thresholds_of_the_rules_file(tmp_path, allowed, near):
+    """The agent knows no limit of its own: the operator's alone makes the finding."""
+    rules, config = tmp_path / "rules.yaml", tmp_path / "brokerwire.yaml"
+    rules.write_text(f"thresholds: {{max_connections: {allowed}}}")
+    with connections(3) as broker:
+        config.write_text(
+            f"brokers: {{ports: [{broker}]}}\n"
+            "alertmanager:\n"
+            f"  rules_file: {rules}\n"
+            "  targets: [{url: http://127.0.0.1:9}]\n"
+        )
+        with running("--config", str(config)) as process:
+            found = set()
+            deadline = time.monotonic() + (10 if near else 4)
+            while not found and time.monotonic() < deadline:
+                found = findings_of(process.port)
+                time.sleep(0.2)
+    assert ("KafkaClientBrokerNearMaxConnections" in found) is near
+
+
 def test_run_serves_metrics_and_the_api():
     from urllib.request import urlopen
 

@@ -1,6 +1,7 @@
 """Any mistake in a file is one problem with its line and a remedy; whatever is right is taken."""
 
 import os
+import re
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import get_args, get_origin, get_type_hints
@@ -238,3 +239,9 @@ def test_the_reference_page_is_up_to_date():
     assert module.render() == (ROOT / "docs" / "configuration.md").read_text()
     for line in module.render().splitlines():
         assert not line.startswith("| `") or not line.endswith("|  |"), f"no text: {line}"
+
+
+def test_the_example_has_every_section():
+    example = ROOT / "examples" / "brokerwire.yaml"
+    sections = re.findall(r"^(\w+):", example.read_text(), re.MULTILINE)
+    assert sorted(sections) == sorted(field.name for field in fields(Settings))

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
+from exporter.alerts.settings import Thresholds
+from exporter.core.activity import Activity
+from exporter.core.endings import ClosedConnection
 from exporter.core.finder import FINDINGS_SECONDS, Finder
-from exporter.model import ConnectionClass
+from exporter.model import ClosedBy, ConnectionClass
 from exporter.settings import ClassSettings
 from exporter.snapshot import BrokerLimits, ClientBroker, OpenFiles, Totals
 from tests.unit.snapshots import connection, zombie
+from tests.unit.sockets import figures, reading
 
 NOW = 10_000.0
 PAIR = ClientBroker("orders", "producer", "java", "1", "10.2.0.1:9092")
 
 
-def engine(*connections, changes=1):
+def engine(*connections, changes=1, closed=()):
     counts = {PAIR: {ConnectionClass.DATA: 9}}
     return SimpleNamespace(
-        connections=connections, counts=counts, closed_lately=(), changes=changes
+        connections=connections, counts=counts, closed_lately=closed, changes=changes
     )
 
 
@@ -49,3 +55,65 @@ def test_findings_are_kept_until_there_is_news_or_time_has_passed():
     assert names(finder, engine(changes=1), NOW + most - 1) != []
     assert names(finder, engine(changes=2), NOW + most - 1) == []
     assert names(finder, engine(zombie(1), changes=2), NOW + 2 * most) != []
+
+
+def lost(count, by=ClosedBy.BROKER):
+    """Endings a second apart, each of a connection that had talked unless it was refused."""
+    info = figures(50, 0 if by is ClosedBy.REFUSED else 70, data_segments_in=1)
+    rest = Activity(0.0, 0, 0, 0, 0)
+    socket = reading(info=info)
+    return tuple(
+        (
+            PAIR,
+            ClosedConnection(
+                NOW - count + n, socket.local, socket.remote, by, 300.0 + 50 * n, None, info, rest
+            ),
+        )
+        for n in range(count)
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "seen", "lower", "higher"),
+    [
+        pytest.param(
+            "KafkaClientReconnectStorm",
+            engine(closed=lost(30)),
+            {"storm_connections": 20},
+            {"storm_connections": 31},
+            id="storm",
+        ),
+        pytest.param(
+            "KafkaClientBrokerUnreachable",
+            engine(closed=lost(3, ClosedBy.REFUSED)),
+            {"failed_connects": 3},
+            {"failed_connects": 4},
+            id="failed connects",
+        ),
+        pytest.param(
+            "KafkaClientBrokerUnreachable",
+            engine(closed=lost(9, ClosedBy.REFUSED)),
+            {"failed_connects": 9},
+            {"failed_connects": 10},
+            id="many failed connects",
+        ),
+        pytest.param(
+            "KafkaClientBrokerNearMaxConnections",
+            engine(),
+            {"max_connections": 10},
+            {"max_connections": 100},
+            id="a limit that the agent does not know",
+        ),
+        pytest.param(
+            "KafkaClientBrokerNearMaxConnections",
+            engine(),
+            {"max_connections": 18, "near_limit_percent": 50},
+            {"max_connections": 18},
+            id="how near",
+        ),
+    ],
+)
+def test_the_operators_thresholds_decide_both_ways(name, seen, lower, higher):
+    limits = BrokerLimits()
+    assert names(Finder(ClassSettings(), limits, Thresholds(**lower)), seen) == [name]
+    assert names(Finder(ClassSettings(), limits, Thresholds(**higher)), seen) == []

@@ -14,11 +14,10 @@ from exporter.snapshot import Severity, SourceStatus
 from tests.unit.snapshots import SIDE_PROCESS, connection
 
 TIMES = ClassSettings()
-NOW = 10_000.0
 
 
-def found(*connections, sources=(), closed=()):
-    return find(connections, closed, sources, TIMES, NOW)
+def found(*connections, sources=()):
+    return find(connections, sources, TIMES)
 
 
 def names(*connections):
