@@ -138,10 +138,10 @@ def judge_together(
             remotes[ended.tracked.owner.key].add(ended.remote)
 
     def judged(ended: ClosedConnection) -> ClosedConnection:
-        if ended.closed_by is not ClosedBy.UNKNOWN or ended.tracked is None:
+        if ended.closed_by is not ClosedBy.UNKNOWN:
             return ended
-        owner = ended.tracked.owner.key
-        if len(remotes[owner]) > 1 and owner not in open_owners:
+        owner = None if ended.tracked is None else ended.tracked.owner.key
+        if owner is not None and len(remotes[owner]) > 1 and owner not in open_owners:
             return ended._replace(closed_by=ClosedBy.CLIENT)
         others = by_remote[ended.remote]
         if others <= _ENDED_BY_BROKER and (len(others) > 1 or ended.remote in half_closed):
@@ -213,9 +213,14 @@ def _after_data(before: TcpInfo, after: TcpInfo) -> ClosedBy:
     """Judge where data came last, so that no byte count shows a FIN.
 
     One segment without data is the acknowledgement of the client's FIN. A second one is the
-    broker's FIN if its answers have always come so soon that they carried the acknowledgements.
+    broker's FIN if its answers have always come so soon that they carried the acknowledgements;
+    those of a connection that no poll met cannot be known.
     """
     extra = _pure_segments(after) - _pure_segments(before)
+    if not before.data_segments_out and after.data_segments_out:
+        # Before it has answered anything, Linux acknowledges at once: one bare segment for the
+        # first request (165 of 167 connections of a client per request had that one and no other).
+        extra -= 1
     if extra <= 1:
         return ClosedBy.CLIENT
     sent = before.data_segments_out or 0

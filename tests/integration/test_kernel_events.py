@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from exporter.core.endings import closed_unseen
+from exporter.model import ClosedBy
 from exporter.settings import PortRange
 from exporter.sources.sock_diag import NetlinkSocketTable
 from tests.integration.kernel_support import (  # noqa: F401
@@ -81,6 +83,43 @@ def test_every_short_connection_is_told_once(end, mapped):
     assert {each.remote.port for each in closed} == {expected_port}
 
 
+def talk(client, accepted, requests, *, late):
+    """Requests and answers as a Kafka client has them; `late`: one answer takes its time."""
+    for number in range(requests):
+        client.sendall(b"request")
+        accepted.recv(100)
+        if late and number == requests - 1:
+            time.sleep(0.1)
+        accepted.sendall(b"an answer")
+        client.recv(100)
+
+
+@pytest.mark.parametrize(
+    ("by_client", "late", "told"),
+    [
+        pytest.param(True, False, {ClosedBy.CLIENT}, id="client"),
+        pytest.param(False, False, {ClosedBy.UNKNOWN}, id="broker"),
+        pytest.param(True, True, {ClosedBy.CLIENT, ClosedBy.UNKNOWN}, id="client, a late answer"),
+        pytest.param(False, True, {ClosedBy.UNKNOWN}, id="broker, a late answer"),
+    ],
+)
+def test_a_short_conversation_ended_by_the_client_is_never_taken_for_the_brokers(
+    by_client, late, told
+):
+    """No poll met it, and data hides the FIN: what is left are the segments without data."""
+    with socket.create_server((ADDRESS, PORT)) as server, NetlinkSocketTable(PORTS) as table:
+        for requests in (1, 2, 3, 5):
+            client = connect(ADDRESS, PORT, mapped=False)
+            accepted = server.accept()[0]
+            talk(client, accepted, requests, late=late)
+            for side in (client, accepted) if by_client else (accepted, client):
+                side.close()
+                time.sleep(0.01)
+        closed = table.read().closed
+    assert len(closed) == 4
+    assert {closed_unseen(each, None, is_reachable=True).closed_by for each in closed} <= told
+
+
 def test_other_ports_and_listeners_are_not_told():
     with NetlinkSocketTable(PORTS) as table:
         for _ in range(20):
@@ -127,6 +166,8 @@ def test_overrun_is_counted_to_the_event():
 
 HEAR_AS_NOBODY = """
 import json, socket, time
+from exporter.core.endings import closed_unseen
+from exporter.model import ClosedBy
 from exporter.settings import PortRange
 from exporter.sources.sock_diag import NetlinkSocketTable
 with NetlinkSocketTable((PortRange(9091, 9098),)) as table:

@@ -184,6 +184,30 @@ def test_an_old_half_closed_connection_says_nothing_of_an_end_now():
     assert closed.closed_by is ClosedBy.UNKNOWN
 
 
+def unseen(cookie=9, **changes):
+    """A conversation of two requests that no poll met: the kernel's figures of one."""
+    sent = {"data_segments_out": 2, "data_segments_in": 2, "bytes_acked": 52, "bytes_sent": 50}
+    info = figures(50, 70, **(sent | {"segments_in": 5, "segments_out": 7} | changes))
+    return end(reading(cookie), 101.0, info)
+
+
+@pytest.mark.parametrize(
+    ("segments", "others", "by"),
+    [
+        pytest.param(5, [], ClosedBy.CLIENT, id="the first request's and the FIN's acknowledged"),
+        pytest.param(6, [], ClosedBy.UNKNOWN, id="one more: a FIN, or a late answer"),
+        pytest.param(6, [refused()], ClosedBy.BROKER, id="the next attempts are refused"),
+        pytest.param(6, [unseen(8)], ClosedBy.UNKNOWN, id="a client ended another"),
+    ],
+)
+def test_a_conversation_between_two_polls_is_the_clients_where_no_more_can_have_come(
+    segments, others, by
+):
+    events = [unseen(segments_in=segments), *others]
+    changes = watching().update(kernel(101.0, closed=events), {})
+    assert changes.closed[0].closed_by is by
+
+
 def test_what_ends_with_its_process_was_ended_by_it():
     elsewhere = Endpoint("10.2.0.2", 9092)
     sockets = reading(1), reading(2, remote=elsewhere)
