@@ -8,7 +8,7 @@ HELM := $(if $(BROKERWIRE_CACHE),$(BROKERWIRE_CACHE),.cache)/helm/current
 FOR ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools prometheus helm chart lab fmt lint docs docs-check check test test-fast bench golden lock clean
+.PHONY: help demo setup tools prometheus helm chart lab fmt lint docs docs-check dashboards check test test-fast bench golden lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -62,6 +62,10 @@ docs: setup ## Write the reference pages anew from the code
 
 docs-check: setup
 	$(BIN)/python -m tools.render_docs --check
+	$(BIN)/python -m tools.dashboards --check
+
+dashboards: setup ## Write the Grafana dashboards anew from the code
+	$(BIN)/python -m tools.dashboards
 
 check: lint docs-check test-fast ## What to run before a push: a minute, no brokers
 

@@ -11,6 +11,7 @@ from exporter.alerts.words import (
     CLIENT_BROKER,
     COUNT,
     GAP,
+    HELD,
     MORE_THAN_A_SCRAPE,
     WHO,
     held,
@@ -21,7 +22,7 @@ from exporter.snapshot import Severity
 _GROUP = "brokerwire.brokers"
 _DASHBOARD = "brokerwire-brokers"
 _OF_ONE_BROKER = "client_id, client_kind, process, broker_id, class"
-_HELD = 'last_over_time(kafka_client_connections{class!~"connecting|half_closed|ghost"}[$gap])'
+_HELD = f"last_over_time(kafka_client_connections{{{HELD}}}[$gap])"
 _HELD_BY_ALL = f"sum by ($fleet, broker) (\n  {_HELD}\n)"
 _HELD_BY_ONE = f"sum without ({_OF_ONE_BROKER}) (\n  {_HELD}\n)"
 _WINDOW = "five samples at the usual minute between scrapes"
@@ -114,16 +115,16 @@ or
         name="KafkaClientReconnectStorm",
         group=_GROUP,
         severity=Severity.WARNING,
-        expression="""\
+        expression=f"""\
 (
   sum by ($fleet, broker) (
     increase(
-      kafka_client_connections_closed_total{client_kind!="other",closed_by=~"broker|abort"}[5m]
+      kafka_client_connections_closed_total{{client_kind!="other",closed_by=~"broker|abort"}}[5m]
     )
   )
   > $storm_rounds
   * sum by ($fleet, broker) (
-    max_over_time(kafka_client_connections{class!~"connecting|half_closed|ghost"}[5m])
+    max_over_time(kafka_client_connections{{{HELD}}}[5m])
   )
 )
 >= $storm_connections""",

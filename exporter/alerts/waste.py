@@ -11,7 +11,9 @@ from exporter.alerts.words import (
     CLIENT_BROKER,
     COUNT,
     GAP,
+    KNOWN,
     MORE_THAN_A_SCRAPE,
+    OF_KNOWN,
     WHO,
     held,
     told,
@@ -20,16 +22,15 @@ from exporter.snapshot import Severity
 
 _GROUP = "brokerwire.waste"
 _DASHBOARD = "brokerwire-clients"
-# Connections that were of use, and all those of which it is known, of each client; `other` jumps by
-# a client's whole past when that client is gone (decisions/0006).
-_USEFUL = """\
+# Connections that were of use, and all those of which it is known, of each client.
+_USEFUL = f"""\
   sum without (broker, broker_id) (
-    rate(kafka_client_connection_useful_seconds_total{client_id!="",client_kind!="other"}[1h])
+    rate(kafka_client_connection_useful_seconds_total{{{OF_KNOWN}}}[1h])
   )"""
-_KNOWN = """\
+_KNOWN = f"""\
   sum without (broker, broker_id, class) (
-    rate(kafka_client_connection_seconds_total{$of_known}[1h])
-  )""".replace("$of_known", 'client_id!="",client_kind!="other",class!~"unknown|connecting"')
+    rate(kafka_client_connection_seconds_total{{{KNOWN}}}[1h])
+  )"""
 _ONE = "the class is given with evidence only: one is real"
 
 WASTE = (

@@ -9,7 +9,10 @@ __all__ = [
     "CLIENT_BROKER",
     "COUNT",
     "GAP",
+    "HELD",
+    "KNOWN",
     "MORE_THAN_A_SCRAPE",
+    "OF_KNOWN",
     "WHO",
     "held",
     "told",
@@ -18,6 +21,13 @@ __all__ = [
 CLIENT = ("client_id", "client_kind", "process")
 CLIENT_BROKER = (*CLIENT, "broker_id", "broker")
 BROKER_ONLY = ("broker",)
+
+# A broker counts what it has accepted and not ended.
+HELD = 'class!~"connecting|half_closed|ghost"'
+# Of clients whose own metrics are known; `other` jumps by a client's whole past when that client is
+# gone (decisions/0006). Unknown is neither useful nor waste.
+OF_KNOWN = 'client_id!="",client_kind!="other"'
+KNOWN = f'{OF_KNOWN},class!~"unknown|connecting"'
 
 # Templates of Prometheus: a label that is missing reads as "".
 WHO = (

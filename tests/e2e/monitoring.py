@@ -236,16 +236,17 @@ class Alertmanager:
 
 
 class Prometheus:
-    """One Prometheus that scrapes one agent and tells one Alertmanager."""
+    """One Prometheus that scrapes one agent, and other jobs, and may tell one Alertmanager."""
 
     def __init__(
         self,
         folder: Path,
         *,
         agent: str,
-        rules: Sequence[Path],
-        alertmanager: Alertmanager,
+        rules: Sequence[Path] = (),
+        alertmanager: Alertmanager | None = None,
         interval: str = "1s",
+        jobs: Sequence[dict] = (),
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
@@ -260,9 +261,11 @@ class Prometheus:
                         "alertmanagers": [
                             {
                                 "static_configs": [
-                                    {"targets": [alertmanager.url.removeprefix("http://")]}
+                                    {"targets": [each.url.removeprefix("http://")]}
                                 ]
                             }
+                            for each in [alertmanager]
+                            if each is not None
                         ]
                     },
                     "scrape_configs": [
@@ -279,7 +282,8 @@ class Prometheus:
                                     },
                                 }
                             ],
-                        }
+                        },
+                        *jobs,
                     ],
                 }
             )

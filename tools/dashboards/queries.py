@@ -1,0 +1,79 @@
+"""PromQL with Grafana's variables in it, of nothing but what the catalogue has."""
+
+from __future__ import annotations
+
+__all__ = [
+    "LIVE",
+    "OF_AGENT",
+    "OF_BROKER",
+    "OF_CLIENT",
+    "OF_CLUSTER",
+    "OF_FINDING",
+    "OF_PAIR",
+    "OF_PROCESS",
+    "TARGET_LABELS",
+    "UNUSED",
+    "WASTED",
+    "Query",
+    "ratio",
+    "series",
+]
+
+from dataclasses import dataclass
+
+from exporter.alerts.recording import WASTED_CLASSES
+from exporter.sinks.catalogue import SPECS, Kind
+
+TARGET_LABELS = ("cluster", "namespace", "job", "pod", "instance")
+"""What the scrape adds; which of them there are depends on how it is set up."""
+
+# Each scope names the variables that narrow it down; a variable has the name of its label.
+_SERVICE = ("cluster", "namespace", "job", "pod")
+OF_CLIENT = (*_SERVICE, "process", "client_id")
+OF_PAIR = (*OF_CLIENT, "broker")
+OF_PROCESS = (*_SERVICE, "process")
+# A finding about a client as a whole has no broker.
+OF_FINDING = (*OF_CLIENT, "broker|")
+OF_BROKER = ("cluster", "namespace", "job", "broker")
+# A broker's limit is used up by the clients of all namespaces together.
+OF_CLUSTER = ("cluster", "broker")
+OF_AGENT = ("cluster", "namespace", "job", "instance")
+
+WASTED = f'class=~"{"|".join(WASTED_CLASSES)}"'
+UNUSED = f'class=~"{"|".join((*WASTED_CLASSES, "bootstrap"))}"'
+# decisions/0006: `other` jumps by a client's whole past when that client is gone.
+LIVE = 'client_kind!="other"'
+
+_PARTS = {Kind.HISTOGRAM: ("_bucket", "_sum", "_count")}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One query of a panel; `legend` names its series, in Grafana's template language."""
+
+    expression: str
+    legend: str = ""
+
+
+def series(name: str, scope: tuple[str, ...] = (), *matchers: str) -> str:
+    """Return a selector of one metric, narrowed down by the variables of a scope.
+
+    `broker|` in a scope is the variable `broker`, or no broker at all.
+
+    Raises:
+        ValueError: the catalogue has no such metric, or the metric no such label.
+    """
+    spec = SPECS.get(name) or SPECS.get(name.rpartition("_")[0])
+    if spec is None or name not in {spec.name, *(spec.name + p for p in _PARTS.get(spec.kind, ()))}:
+        raise ValueError(f"the catalogue has no {name}")
+    missing = {label.rstrip("|") for label in scope} - {*spec.labels, *TARGET_LABELS}
+    if missing:
+        raise ValueError(f"{name} has no label {', '.join(sorted(missing))}")
+    narrowed = [f'{label.rstrip("|")}=~"${label}"' for label in scope]
+    return f"{name}{{{','.join([*narrowed, *matchers])}}}"
+
+
+def ratio(part: str, whole: str, *, by: str = "") -> str:
+    """Return a percentage of two sums; where there is no whole there is no answer, not 0."""
+    grouped = f" by ({by})" if by else ""
+    return f"100 * sum{grouped} ({part})\n/\n(sum{grouped} ({whole}) > 0)"
