@@ -259,11 +259,7 @@ class Prometheus:
                     "rule_files": [str(path) for path in rules],
                     "alerting": {
                         "alertmanagers": [
-                            {
-                                "static_configs": [
-                                    {"targets": [each.url.removeprefix("http://")]}
-                                ]
-                            }
+                            {"static_configs": [{"targets": [each.url.removeprefix("http://")]}]}
                             for each in [alertmanager]
                             if each is not None
                         ]
