@@ -57,15 +57,15 @@ lint: setup ## Lint, types and import rules
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-docs: setup ## Write the reference pages anew from the code
+docs: setup ## Write the reference pages and the dashboards anew from the code
+	$(BIN)/python -m tools.dashboards
 	$(BIN)/python -m tools.render_docs
 
 docs-check: setup
 	$(BIN)/python -m tools.render_docs --check
 	$(BIN)/python -m tools.dashboards --check
 
-dashboards: setup ## Write the Grafana dashboards anew from the code
-	$(BIN)/python -m tools.dashboards
+dashboards: docs ## The Grafana dashboards, and the chart's copies of them
 
 check: lint docs-check test-fast ## What to run before a push: a minute, no brokers
 
