@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from exporter.core.ledger import OTHER
 from exporter.core.series import KEEP_MICROSECONDS, Series, SeriesKey, microseconds
-from exporter.model import ClosedBy, ConnectionClass, Library, Role
+from exporter.model import ConnectionClass, Library, Role
 from exporter.snapshot import ClientBroker
 
 if TYPE_CHECKING:
@@ -153,12 +153,12 @@ class Accounts(Bookkeeping):
     def came_and_went(self, client: ClientBroker, closed: ClosedConnection) -> None:
         """Count a connection that no poll ever met."""
         role = Role.UNKNOWN
-        if closed.closed_by is ClosedBy.REFUSED:
-            connection_class = ConnectionClass.CONNECTING
-        elif closed.had_conversation:
+        if closed.had_conversation:
             connection_class = ConnectionClass.UNKNOWN
-        else:
+        elif closed.hung_up:
             connection_class, role = ConnectionClass.PROBE, Role.PROBE
+        else:
+            connection_class = ConnectionClass.CONNECTING
         series = self._of(SeriesKey(client, None, None, connection_class, role, None))
         series.open(closed.at - closed.lifetime_seconds)
         rest = closed.rest

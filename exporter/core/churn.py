@@ -118,7 +118,7 @@ def find_churn(
             continue
         if ended.closed_by is ClosedBy.REFUSED:
             refused[key.broker].append(ending)
-        elif not ended.had_conversation:
+        elif ended.hung_up:
             probes[key.broker].append(ending)
         else:
             clients[key.process, key.client_kind].append(ending)

@@ -51,6 +51,8 @@ _CLIENT_CLOSED = frozenset(
 _BROKER_CLOSED = frozenset({TcpState.CLOSE_WAIT, TcpState.LAST_ACK})
 _CONNECTING = frozenset({TcpState.SYN_SENT, TcpState.SYN_RECV})
 
+_TURNED_AWAY = frozenset({ClosedBy.REFUSED, ClosedBy.BROKER})
+
 # What is seen at one broker at one poll, and nothing else, when it was the broker that went.
 _ENDED_BY_BROKER = frozenset({ClosedBy.BROKER, ClosedBy.REFUSED, ClosedBy.UNKNOWN})
 
@@ -77,6 +79,15 @@ class ClosedConnection(NamedTuple):
         if self.tracked is not None and (self.tracked.reading.incoming_bytes or 0) > 1:
             return True
         return self.info is not None and (self.info.data_segments_in or 0) > 0
+
+    @property
+    def hung_up(self) -> bool:
+        """Whether the client's side left without a conversation, as a health check does.
+
+        A broker that refused it, or ended it (a client that connects as its broker dies), did not
+        want to talk: that is no check.
+        """
+        return not self.had_conversation and self.closed_by not in _TURNED_AWAY
 
 
 def closed_watched(

@@ -428,9 +428,8 @@ class Engine:
         if self._pending_opened.pop(cookie, None) is not None:
             self.ledger.opened(view.key)
             self._accounts.opened(cookie, view.opened_at)
-        is_short = closed.lifetime_seconds <= self._settings.classes.probe_within
-        if is_short and not closed.had_conversation and closed.closed_by is not ClosedBy.REFUSED:
-            self.ledger.probed(str(closed.remote))
+        if closed.lifetime_seconds <= self._settings.classes.probe_within and closed.hung_up:
+            closed = self._probed(str(closed.remote), closed)
         self.ledger.closed(view.key, closed.closed_by, closed.lifetime_seconds)
         self._accounts.closed(cookie, closed, now)
         self._remember_closed(view.key, closed)
@@ -446,8 +445,8 @@ class Engine:
             process = self._lone_process() if talked else ""
             key = ClientBroker("", ClientKind.UNKNOWN.value, process, "", remote)
             key = self._unseen_keys[closed.remote, talked] = self.ledger.key(key, now)
-        if not talked and closed.closed_by is not ClosedBy.REFUSED:
-            self.ledger.probed(key.broker)
+        if closed.hung_up:
+            closed = self._probed(key.broker, closed)
         self.ledger.opened(key)
         rest = closed.rest
         if rest.outgoing_bytes or rest.incoming_bytes:
@@ -455,6 +454,13 @@ class Engine:
         self.ledger.closed(key, closed.closed_by, closed.lifetime_seconds)
         self._accounts.came_and_went(key, closed)
         self._remember_closed(key, closed)
+
+    def _probed(self, broker: str, closed: ClosedConnection) -> ClosedConnection:
+        """Count a health check. One that resets ends it itself: nothing was broken off."""
+        self.ledger.probed(broker)
+        if closed.closed_by is ClosedBy.ABORT:
+            return closed._replace(closed_by=ClosedBy.CLIENT)
+        return closed
 
     def _lone_process(self) -> str:
         """Name the only process that talks to brokers here."""

@@ -63,9 +63,9 @@ def test_probes_are_seen_and_are_no_clients(shared_cluster_2, stage, probing):
     for address in (first, second):
         failures = snapshot.totals.connect_failures.items()
         assert sum(count for key, count in failures if key.broker == address) == 0
-    # What was counted of them has no client's name on it, and says how each prober hangs up.
+    # What was counted of them has no client's name on it, and is the prober's own doing.
     by = {key.broker: str(by) for (key, by), count in snapshot.totals.closed.items() if count}
-    assert (by[first], by[second]) == ("client", "abort")
+    assert (by[first], by[second]) == ("client", "client")
     assert {key.client_id for (key, _by), count in snapshot.totals.closed.items() if count} == {""}
     watch.assert_never_wrong()
     assert {c.client_id for c in snapshot.connections} == {"quiet"}
