@@ -21,6 +21,7 @@ from exporter.core.directory import Directory
 from exporter.core.excess import find_excess
 from exporter.core.expected import ClientUse, default_idle_limit, expected_by_broker
 from exporter.core.ledger import Ledger
+from exporter.core.needs import Need, Needs
 from exporter.core.tracker import Tracker
 from exporter.core.view import Connections, Timings, View
 from exporter.model import (
@@ -101,6 +102,7 @@ class Engine:
         self._useful: dict[ClientBroker, int] = {}
         self._rungs: Mapping[OwnerRung, int] = {}
         self._expected: dict[ClientBroker, Expectation] = {}
+        self._needs = Needs()
         self._excess: dict[int, Excess] = {}
         self._excess_at = float("-inf")
         self._next_due = float("-inf")
@@ -145,7 +147,7 @@ class Engine:
         for closed in changes.closed:
             self._close(closed, now)
         self._count_opened(now)
-        if self._recount:
+        if self._recount or self._needs.is_due(now):
             self._count(now)
         new = any(tracked.cookie not in self.attributor.attributions for tracked in changes.opened)
         return PollOutcome(changes, new)
@@ -425,6 +427,7 @@ class Engine:
         self._moved(cookie, closed.rest)
         view = self._views.pop(cookie)
         self.attributor.forget((cookie,))
+        self._needs.lose(view, closed.closed_by, now)
         if self._pending_opened.pop(cookie, None) is not None:
             self.ledger.opened(view.key)
             self._accounts.opened(cookie, view.opened_at)
@@ -499,11 +502,14 @@ class Engine:
             if attribution is not None and view.verdict.connection_class not in _NOT_EXPECTED:
                 use = uses.setdefault((view.key, attribution.client), _Use(view, set()))
                 use.roles.add(view.verdict.role)
-        needs = [
-            (use.view, expected_by_broker(self._use_of(use.view, use.roles)))
-            for use in uses.values()
-        ]
-        self._expected = _sums((view.key, need) for view, need in needs)
+        needs = self._needs.update(
+            (
+                Need(use.view, expected_by_broker(self._use_of(use.view, use.roles)))
+                for use in uses.values()
+            ),
+            now,
+        )
+        self._expected = _sums(needs)
         self._accounts.expect(needs, now)
         self._counts, self._useful = counts, dict(useful)
         self._rungs = Counter(view.owner.rung for view in self._views.values())
@@ -536,14 +542,12 @@ class Engine:
         )
 
 
-def _sums(
-    expectations: Iterable[tuple[ClientBroker, Expectation]],
-) -> dict[ClientBroker, Expectation]:
+def _sums(needs: Iterable[Need]) -> dict[ClientBroker, Expectation]:
     """Add up what instances of one name need: librdkafka calls every client `rdkafka`."""
     summed: dict[ClientBroker, Expectation] = {}
-    for key, each in expectations:
-        known = summed.get(key)
-        summed[key] = (
+    for view, each in needs:
+        known = summed.get(view.key)
+        summed[view.key] = (
             each
             if known is None
             else Expectation(known.count + each.count, known.rules + each.rules)

@@ -83,7 +83,8 @@ _CLIENTS = (
     _of_clients(
         "connections_expected",
         Kind.GAUGE,
-        "Connections that this client needs to this broker, by the rules of its library.",
+        "Connections that this client needs to this broker, by the rules of its library; for a"
+        " minute also to a broker that ended them.",
     ),
     _of_clients(
         "connection_seconds_total",
