@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from exporter.alerts.catalogue import ALERTS
 from exporter.alerts.expressions import duration_text, filled, scoped
+from exporter.alerts.links import OF_LABELS, dashboard_url, runbook_url
 from exporter.alerts.recording import recording_rules
 from exporter.alerts.settings import RuleSettings, Thresholds
 from exporter.alerts.spec import Timing
@@ -100,14 +101,13 @@ def _alert_lines(spec: AlertSpec, settings: RuleSettings) -> Iterator[str]:
     yield f"          severity: {spec.severity}"
     for name, value in settings.labels.items():
         yield f"          {name}: {json.dumps(value, ensure_ascii=False)}"
-    links = settings.links
     yield "        annotations:"
     yield f"          summary: {json.dumps(spec.summary)}"
     yield "          description: >-"
     yield from _wrapped(f"{spec.description} {spec.remedy}", "            ")
-    runbook = links.runbooks.replace("{alert}", spec.runbook)
+    runbook = runbook_url(spec, settings.links)
     yield f"          runbook_url: {json.dumps(runbook, ensure_ascii=False)}"
-    dashboard = links.dashboards.replace("{dashboard}", spec.dashboard)
+    dashboard = dashboard_url(spec, settings.links, OF_LABELS)
     yield f"          dashboard_url: {json.dumps(dashboard, ensure_ascii=False)}"
 
 

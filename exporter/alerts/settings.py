@@ -94,12 +94,12 @@ class AlertOverride:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSettings:
-    """Where the pages are; `{alert}` and `{dashboard}` are filled in."""
+    """Where the pages are; `{alert}`, `{dashboard}` and `{variables}` are filled in."""
 
     runbooks: str = "docs/runbooks/{alert}.md"
     """Address of a runbook; the default is its place in brokerwire's sources."""
-    dashboards: str = "/d/{dashboard}"
-    """Address of a dashboard; the default is its path in Grafana."""
+    dashboards: str = "/d/{dashboard}?{variables}"
+    """Address of a dashboard; the default is its path in Grafana with the alert's labels."""
 
     def __post_init__(self) -> None:
         for key, part in (("runbooks", "{alert}"), ("dashboards", "{dashboard}")):

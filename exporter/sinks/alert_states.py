@@ -12,7 +12,9 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+from urllib.parse import quote_plus
 
+from exporter.alerts.links import dashboard_url, runbook_url
 from exporter.sinks.labels import safe_label
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ RESOLVED_SECONDS = 900.0
 
 # An alert ends by itself when nobody has sent it again for so many intervals, as Prometheus has it.
 INTERVALS_AHEAD = 4
+
+# What each rule adds to the labels of its series.
+_OF_EVERY_RULE = ("alertname", "severity")
 
 # Longer than any text that a finding is made of.
 LONGEST_TEXT = 2048
@@ -217,21 +222,30 @@ class AlertStates:
             ends = max(wall, starts) + INTERVALS_AHEAD * self._interval
         return Alert(
             labels=episode.labels,
-            annotations=self._annotations(episode.spec, episode.finding),
+            annotations=self._annotations(episode),
             starts_at=starts,
             ends_at=ends,
         )
 
-    def _annotations(self, spec: AlertSpec, finding: Finding) -> dict[str, str]:
-        links = self._rules.links
+    def _annotations(self, episode: _Episode) -> dict[str, str]:
+        spec, finding, links = episode.spec, episode.finding, self._rules.links
         texts = {
             "summary": spec.summary,
             "description": finding.description,
             "remedy": finding.remedy,
-            "runbook_url": links.runbooks.replace("{alert}", spec.runbook),
-            "dashboard_url": links.dashboards.replace("{dashboard}", spec.dashboard),
+            "runbook_url": runbook_url(spec, links),
+            "dashboard_url": dashboard_url(spec, links, self._variables(episode.labels)),
         }
         return {name: safe_label(text, LONGEST_TEXT) for name, text in texts.items()}
+
+    def _variables(self, labels: Mapping[str, str]) -> str:
+        """Write the labels of the alert's series as the rules' template does (`OF_LABELS`)."""
+        of_rule = {*_OF_EVERY_RULE, *self._rules.labels}
+        return "".join(
+            f"var-{name}={quote_plus(value)}&"
+            for name, value in sorted(labels.items())
+            if name not in of_rule
+        )
 
 
 def _least(spec: AlertSpec, rules: RuleSettings) -> int:

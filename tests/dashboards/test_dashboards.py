@@ -11,12 +11,15 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from exporter.alerts.catalogue import ALERTS, ALERTS_BY_NAME
+from exporter.alerts.links import OF_LABELS, dashboard_url
+from exporter.alerts.settings import LinkSettings
 from exporter.model import ClosedBy, ConnectionClass
 from exporter.sinks.catalogue import SPECS, Kind
 from tests.dashboards.boards import (
     BOARDS,
     BUILT_IN,
     FILES,
+    FOLDER,
     REPOSITORY,
     UIDS,
     all_chosen,
@@ -60,7 +63,7 @@ def labels_of(name: str) -> set[str]:
 
 def test_the_files_are_what_the_code_makes():
     assert main(["--check"]) == 0
-    assert {path for path, _ in texts()} == set(FILES)
+    assert {path for path, _ in texts() if path.parent == FOLDER} == set(FILES)
 
 
 @each_board
@@ -209,9 +212,21 @@ def test_findings_lead_to_runbooks_that_exist():
     assert links == ["${runbooks:raw}${__data.fields.finding}.md"]
 
 
-def test_each_alert_leads_to_a_dashboard():
-    for alert in ALERTS:
-        assert alert.dashboard in UIDS
+# Labels of alerts that narrow nothing down which the others leave wide.
+WITHOUT_VARIABLE = {"client_kind", "broker_id", "cause", "source", "kind"}
+# There the broker is what it is about, and all its clients are shown.
+OF_ITS_CLIENTS = {"brokerwire-brokers": {"client_id", "process"}}
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_each_alert_leads_to_a_dashboard_that_can_show_what_it_is_about(alert):
+    """Its labels are in the address as variables: each must be one, but for those above."""
+    variables = UIDS[alert.dashboard].variables.keys()
+    others = WITHOUT_VARIABLE | OF_ITS_CLIENTS.get(alert.dashboard, set())
+    assert {*alert.labels} - others <= variables
+    assert {"cluster", "namespace", "job"} <= variables
+    address = dashboard_url(alert, LinkSettings(), OF_LABELS)
+    assert address == f"/d/{alert.dashboard}?{OF_LABELS}"
 
 
 def test_each_class_has_the_colour_of_the_page_wherever_it_is_shown():

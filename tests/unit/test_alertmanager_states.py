@@ -37,10 +37,10 @@ def finding(name=ZOMBIES, value=2.0, **labels) -> Finding:
 class Clock:
     """Both clocks, the states, and what they wanted to send."""
 
-    def __init__(self, *alerts: AlertOverride, most=1000, labels=None, **rules):
+    def __init__(self, *alerts: AlertOverride, most=1000, labels=None, rule_labels=None, **rules):
         self.now = 5_000.0
         self.wall = WALL
-        settings = RuleSettings(alerts=alerts, **rules)
+        settings = RuleSettings(alerts=alerts, labels=rule_labels or {}, **rules)
         self.states = AlertStates(
             alerts_of(settings),
             settings,
@@ -94,8 +94,20 @@ def test_an_alert_is_what_the_rule_makes_of_it():
         "description": "producer 'orders' holds 2 connections.",
         "remedy": "Close them.",
         "runbook_url": f"https://wiki/{ZOMBIES}",
-        "dashboard_url": "/d/brokerwire-clients",
+        "dashboard_url": "/d/brokerwire-clients?var-broker=10.2.0.1%3A9092&var-broker_id=1"
+        "&var-client_id=orders&var-client_kind=producer&var-namespace=shop&var-process=java&",
     }
+
+
+def test_the_address_of_a_dashboard_holds_no_label_of_the_rule_and_any_client_id():
+    clock = Clock(short(), rule_labels={"team": "streaming"})
+    hostile = {"client_id": "a b&var-x=1#ä"}
+    clock.look(finding(**hostile))
+    [alert] = clock.look(finding(**hostile), after=10)
+    address = alert.annotations["dashboard_url"]
+    assert "&var-client_id=a+b%26var-x%3D1%23%C3%A4&" in address
+    assert "team" not in address
+    assert "alertname" not in address
 
 
 def test_what_stops_before_its_time_was_nothing():
