@@ -14,9 +14,8 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from exporter.errors import SourceError
-from exporter.sources.processes import OwnerLadder
-from exporter.sources.sock_diag import LISTENERS, NetlinkSocketTable
+from exporter.sources.holders import Holders
+from exporter.sources.sock_diag import LISTENERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +36,7 @@ class Listeners:
         self._clock = clock
         self._due = float("-inf")
         self._pid: int | None = None
-        self._ladder = OwnerLadder(())
+        self._holders = Holders(states=LISTENERS)
 
     def pid(self) -> int | None:
         """Return the listener's pid; None: another host, out of sight, or nobody listens."""
@@ -48,8 +47,8 @@ class Listeners:
         return self._pid
 
     def close(self) -> None:
-        """Watch no process any longer."""
-        self._ladder.close()
+        """Let go of the kernel."""
+        self._holders.close()
 
     def _is_local(self) -> bool:
         if self._host == "localhost":
@@ -60,12 +59,5 @@ class Listeners:
             return False
 
     def _look(self) -> int | None:
-        try:
-            with NetlinkSocketTable((), events=False, states=LISTENERS) as table:
-                listening = [r for r in table.read().sockets if r.local.port == self._port]
-        except SourceError:
-            return None
-        owners = self._ladder.owners_of(tuple(listening))
-        pids = {owners[r.cookie].pid for r in listening if r.cookie in owners}
         # Two that share a port on different addresses: the page is one's, nobody says whose.
-        return pids.pop() if len(pids) == 1 else None
+        return self._holders.lone_pid(lambda reading: reading.local.port == self._port)

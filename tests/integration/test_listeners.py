@@ -8,12 +8,20 @@ import sys
 
 import pytest
 
+from exporter.sources.holders import Holders
 from exporter.sources.listeners import Listeners
+from exporter.sources.posters import Posters
+from exporter.sources.sock_diag import LISTENERS
 
 SERVER = """
 import socket, sys
 with socket.create_server(("127.0.0.1", 0)) as listener:
     print(listener.getsockname()[1], flush=True)
+    sys.stdin.read()
+"""
+CLIENT = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))):
     sys.stdin.read()
 """
 
@@ -39,8 +47,46 @@ def test_the_process_behind_a_page_is_the_one_that_listens(server, host):
     listeners.close()
 
 
+def test_who_posts_is_the_process_at_the_other_end():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        sender = subprocess.Popen(
+            [sys.executable, "-c", CLIENT, str(port)],
+            stdin=subprocess.PIPE,
+        )
+        accepted, place = listener.accept()
+        posters = Posters([port])
+        with accepted:
+            assert posters.pid_of(*place) == sender.pid
+            assert posters.pid_of(place[0], place[1] + 1) is None
+        posters.close()
+        assert sender.stdin is not None
+        sender.stdin.close()
+        sender.wait(10)
+
+
+def test_several_processes_are_nobody(server):
+    process, port = server
+    holders = Holders(states=LISTENERS)
+    assert holders.lone_pid(lambda reading: reading.local.port == port) == process.pid
+    second = subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert second.stdin is not None
+    assert second.stdout is not None
+    places = {port, int(second.stdout.readline())}
+    assert holders.lone_pid(lambda reading: reading.local.port in places) is None
+    second.stdin.close()
+    second.wait(10)
+    second.stdout.close()
+    assert holders.lone_pid(lambda reading: reading.local.port in places) == process.pid
+    holders.close()
+
+
 def test_nobody_listens_or_the_page_is_elsewhere():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    assert Listeners(f"http://127.0.0.1:{port}/metrics").pid() is None
-    assert Listeners("http://192.0.2.1:9404/metrics").pid() is None
+    for page in (f"http://127.0.0.1:{port}/metrics", "http://192.0.2.1:9404/metrics"):
+        listeners = Listeners(page)
+        assert listeners.pid() is None
+        listeners.close()
