@@ -56,6 +56,7 @@ class _Health:
     kind: str
     reads: int = 0
     errors: int = 0
+    dropped: int = 0
     error: str | None = None
     duration: float | None = None
     clients: dict[str, float] = field(default_factory=dict)
@@ -99,6 +100,7 @@ class _Health:
             error=self.error,
             clients=len(self.clients),
             last_success_wall_time=self.last_success,
+            dropped=self.dropped,
         )
 
 
@@ -121,7 +123,6 @@ class Inputs:
         self._clock = clock
         self._wall_clock = wall_clock
         self._arrived: queue.Queue[Arrival] = queue.Queue(MOST_WAITING)
-        self.dropped = 0
         self._health: dict[str, _Health] = {}
         self._pullers = [
             _Puller(source, ports, self._pulled, self._failed, clock) for source in settings.java
@@ -229,21 +230,21 @@ class Inputs:
         self._health[reading.source].succeeded(
             reading, self._clock(), self._wall_clock(), reading.ended_at - reading.begun_at
         )
-        self._put(sample)
+        self._put(sample, reading.source)
 
     def _pushed(self, reading: SourceReading) -> None:
         health = self._health.setdefault(reading.source, _Health(reading.source, "librdkafka"))
         health.succeeded(reading, self._clock(), self._wall_clock(), None)
-        self._put(reading)
+        self._put(reading, reading.source)
 
     def _failed(self, source: str, error: BrokerwireError) -> None:
         self._health.setdefault(source, _Health(source, "librdkafka")).failed(error)
 
-    def _put(self, arrival: Arrival) -> None:
+    def _put(self, arrival: Arrival, source: str) -> None:
         try:
             self._arrived.put_nowait(arrival)
         except queue.Full:
-            self.dropped += 1
+            self._health[source].dropped += 1
         self._wake()
 
 

@@ -131,7 +131,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceStatus:
-    """How one source is doing. `error` is the last failure in words, None while it is up."""
+    """How one source is doing. `error` is the last failure in words, None while it is up.
+
+    `dropped` are reads that were good and came faster than the poll could take them.
+    """
 
     name: str
     kind: str
@@ -142,6 +145,7 @@ class SourceStatus:
     error: str | None
     clients: int
     last_success_wall_time: float | None
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -230,6 +230,12 @@ _AGENT = (
         "source_errors_total", Kind.COUNTER, "Reads of a source that failed.", labels=_SOURCE
     ),
     _of_agent(
+        "source_dropped_reads_total",
+        Kind.COUNTER,
+        "Good reads of a source that came faster than the poll could take them, and are lost.",
+        labels=_SOURCE,
+    ),
+    _of_agent(
         "source_last_success_timestamp_seconds",
         Kind.GAUGE,
         "When the source was last read without an error.",

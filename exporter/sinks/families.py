@@ -238,6 +238,7 @@ _READERS: dict[str, Reader] = {
     "brokerwire_source_duration_seconds": _of_sources(lambda each: each.duration_seconds),
     "brokerwire_source_reads_total": _of_sources(lambda each: each.reads),
     "brokerwire_source_errors_total": _of_sources(lambda each: each.errors),
+    "brokerwire_source_dropped_reads_total": _of_sources(lambda each: each.dropped),
     "brokerwire_source_last_success_timestamp_seconds": _of_sources(
         lambda each: each.last_success_wall_time
     ),

@@ -170,6 +170,7 @@ SOURCES = (
         error=None,
         clients=1,
         last_success_wall_time=WALL_TIME - 4.0,
+        dropped=3,
     ),
     SourceStatus(
         name="billing",
