@@ -193,6 +193,7 @@ def test_links_lead_to_dashboards_and_variables_that_exist(board):
         kept = set(re.findall(r"\$\{(\w+):queryparam\}", query))
         assert chosen | kept <= UIDS[uid].variables.keys(), url
         assert kept <= board.variables.keys(), url
+        assert not kept & chosen, f"{url} gives a variable two values"
 
 
 @each_board

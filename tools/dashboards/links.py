@@ -24,10 +24,9 @@ PAGES = {
 RUNBOOK = ("Runbook", f"${{{RUNBOOKS}:raw}}${{__data.fields.finding}}.md")
 """From a row of a table with the column `finding`."""
 
-# What every dashboard has.
-_KEPT = "&".join(
-    f"${{{name}:queryparam}}" for name in ("datasource", "cluster", "namespace", "job")
-)
+# What every dashboard has; but in the fleet's the job would be that of the rollups.
+_KEPT = ("datasource", "cluster", "namespace", "job")
+_KEPT_OF_FLEET = _KEPT[:-1]
 
 
 def links_to_others(uid: str) -> Iterator[DashboardLink]:
@@ -49,13 +48,15 @@ def of_row(uid: str, *labels: str) -> tuple[str, str]:
     return _link(uid, {label: f"${{__data.fields.{label}:percentencode}}" for label in labels})
 
 
-def of_series(uid: str, *labels: str) -> DashboardLink:
+def of_series(uid: str, *labels: str, of_fleet: bool = False) -> DashboardLink:
     """Return a link from a series to a dashboard about what the series is about."""
     chosen = {label: f"${{__field.labels.{label}:percentencode}}" for label in labels}
-    title, url = _link(uid, chosen)
+    title, url = _link(uid, chosen, _KEPT_OF_FLEET if of_fleet else _KEPT)
     return DashboardLink(title).url(url)
 
 
-def _link(uid: str, chosen: dict[str, str]) -> tuple[str, str]:
-    variables = "".join(f"&var-{label}={value}" for label, value in chosen.items())
-    return PAGES[uid], f"/d/{uid}?${{__url_time_range}}&{_KEPT}{variables}"
+def _link(uid: str, chosen: dict[str, str], kept: tuple[str, ...] = _KEPT) -> tuple[str, str]:
+    # A variable that stood there twice would have both values.
+    variables = [f"${{{name}:queryparam}}" for name in kept if name not in chosen]
+    variables += [f"var-{label}={value}" for label, value in chosen.items()]
+    return PAGES[uid], f"/d/{uid}?${{__url_time_range}}&{'&'.join(variables)}"
