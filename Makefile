@@ -70,7 +70,7 @@ dashboards: docs ## The Grafana dashboards, and the chart's copies of them
 check: lint docs-check test-fast ## What to run before a push: a minute, no brokers
 
 test-fast: setup ## The tests that need no broker and no browser
-	$(BIN)/pytest -q -m "not lab and not browser and not helm and not container"
+	$(BIN)/pytest -q -m "not lab and not browser and not helm and not container and not spark"
 
 test: setup tools prometheus helm lab lint docs-check ## Install what the tests need and pass all of them
 	$(BIN)/pytest

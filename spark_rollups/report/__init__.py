@@ -1,0 +1,1 @@
+"""The report: what the tables say, for people in two minutes and for Prometheus in one file."""

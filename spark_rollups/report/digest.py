@@ -1,0 +1,218 @@
+"""What a report is made of: few rows, whatever the size of the fleet. Values only.
+
+Connections are averages over the hours that were seen: ten that stood for half of them are five.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BrokerLoad",
+    "Cohort",
+    "Digest",
+    "Found",
+    "Hour",
+    "Quarantined",
+    "Saving",
+    "Surge",
+    "Waste",
+    "Waster",
+    "Week",
+]
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+HOUR_MS = 3_600_000
+
+
+class Hour(NamedTuple):
+    """An hour of the whole fleet; an hour of which nothing is known has no row."""
+
+    at: datetime
+    connection_ms: int
+    useful_ms: int
+    waste_ms: int
+    unknown_ms: int
+    opened: int
+    agents: int
+    minutes_seen: int
+    minutes_expected: int
+
+
+class Waste(NamedTuple):
+    """The waste of an hour, by reason: the cause, or the class where no cause is known."""
+
+    at: datetime
+    reason: str
+    waste_ms: int
+
+
+class Waster(NamedTuple):
+    """A service's clients of one library version, on the day."""
+
+    cluster: str | None
+    namespace: str | None
+    service: str | None
+    client_kind: str | None
+    library: str | None
+    library_version: str | None
+    connections: float
+    waste: float
+    efficiency: float | None
+    share: float | None
+    """Of the waste of its cluster."""
+    reason: str | None
+
+
+class Saving(NamedTuple):
+    """What a fix would save at one broker."""
+
+    fix: str
+    kafka_cluster: str | None
+    broker_id: int | None
+    broker: str | None
+    connections: float
+    opened: float
+    """An hour."""
+    clients: int
+    max_connections: int | None
+
+
+class Cohort(NamedTuple):
+    """All clients of one version of a library."""
+
+    library: str | None
+    library_version: str | None
+    client_kind: str | None
+    clients: int
+    connections: float
+    waste: float
+    efficiency: float | None
+
+
+class Surge(NamedTuple):
+    """An hour in which a service held far more than usual at a broker."""
+
+    at: datetime
+    kafka_cluster: str | None
+    namespace: str | None
+    service: str | None
+    broker_id: int | None
+    steady: float
+    peak: int
+    opened: int
+    boots_started: int
+
+
+class BrokerLoad(NamedTuple):
+    """How near a broker is to its limit: now, at its worst hour, and if all clients restarted."""
+
+    kafka_cluster: str | None
+    broker_id: int | None
+    broker: str | None
+    connections: int
+    peak: int
+    forecast_peak: int
+    max_connections: int | None
+
+    @property
+    def worst_share(self) -> float | None:
+        """The greatest of all as a share of the limit."""
+        if not self.max_connections:
+            return None
+        return max(self.connections, self.peak, self.forecast_peak) / self.max_connections
+
+
+class Week(NamedTuple):
+    """A service in the last seven days and in the seven before."""
+
+    cluster: str | None
+    namespace: str | None
+    service: str | None
+    efficiency: float | None
+    previous_efficiency: float | None
+    waste_ms: int
+    previous_waste_ms: int
+    connection_ms: int
+    previous_connection_ms: int
+
+
+class Found(NamedTuple):
+    """What the agents found, and for how long."""
+
+    finding: str
+    cause: str | None
+    severity: str
+    services: int
+    active_ms: int
+    begun: int
+
+
+class Quarantined(NamedTuple):
+    """Texts that were set aside, by reason."""
+
+    reason: str
+    texts: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """All of it. `begin` and `end` bound the hours; `day` is that of the daily tables."""
+
+    begin: datetime
+    end: datetime
+    day: datetime
+    hours: tuple[Hour, ...]
+    waste: tuple[Waste, ...]
+    services: int
+    clients: int
+    wasters: tuple[Waster, ...]
+    savings: tuple[Saving, ...]
+    cohorts: tuple[Cohort, ...]
+    surges: tuple[Surge, ...]
+    brokers: tuple[BrokerLoad, ...]
+    weeks: tuple[Week, ...]
+    findings: tuple[Found, ...]
+    quarantine: tuple[Quarantined, ...]
+
+    @property
+    def connections(self) -> float:
+        """Connections held, on average over the hours that are known."""
+        return self._average(sum(hour.connection_ms for hour in self.hours))
+
+    @property
+    def wasted(self) -> float:
+        """Of these, those that served nobody."""
+        return self._average(sum(hour.waste_ms for hour in self.hours))
+
+    @property
+    def efficiency(self) -> float | None:
+        """Useful time over useful and wasted time; None where there was neither."""
+        useful = sum(hour.useful_ms for hour in self.hours)
+        known = useful + sum(hour.waste_ms for hour in self.hours)
+        return useful / known if known else None
+
+    @property
+    def coverage(self) -> float | None:
+        """Minutes seen of all minutes of the period, hours without any row included.
+
+        An hour that nobody saw is expected to have had as many agents as the others.
+        """
+        expected = sum(hour.minutes_expected for hour in self.hours)
+        if not expected:
+            return None
+        missing = self.hours_in_period - len(self.hours)
+        expected += missing * expected // len(self.hours)
+        return min(1.0, sum(hour.minutes_seen for hour in self.hours) / expected)
+
+    @property
+    def hours_in_period(self) -> int:
+        """How many hours lie between begin and end."""
+        return round((self.end - self.begin).total_seconds() / 3600)
+
+    def _average(self, total_ms: int) -> float:
+        return total_ms / (HOUR_MS * len(self.hours)) if self.hours else 0.0

@@ -1,0 +1,222 @@
+"""The sections on the fleet as a whole: headline, what it held, how well, what was seen."""
+
+from __future__ import annotations
+
+__all__ = ["efficiency", "headline", "held", "opened", "seen", "waste_by_reason"]
+
+from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+from spark_rollups.report.canvas import draw
+from spark_rollups.report.digest import HOUR_MS
+from spark_rollups.report.markup import element
+from spark_rollups.report.parts import Figure, Section, section, table
+from spark_rollups.report.plots_of_bars import bar_heights, plot_bars
+from spark_rollups.report.plots_of_time import (
+    REASON_COLOURS,
+    plot_efficiency,
+    plot_held,
+    plot_opened,
+)
+from spark_rollups.report.savings_sections import fixes_of
+from spark_rollups.report.words import FIXES, amount, fewer, percent, printable, reason_words, when
+
+if TYPE_CHECKING:
+    from spark_rollups.report.digest import Digest
+    from spark_rollups.report.markup import Markup
+
+_FULL = 0.999
+
+
+def headline(digest: Digest) -> Section:
+    """Say in one sentence and five figures how the fleet is."""
+    wasted = f"{amount(digest.wasted)} of {amount(digest.connections)}"
+    cards = [
+        _card("Efficiency", percent(digest.efficiency), "of connection time served somebody"),
+        _card("Wasted", amount(digest.wasted), f"of {amount(digest.connections)} connections held"),
+    ]
+    fixes = fixes_of(digest)
+    if fixes:
+        fix, saved, _, _ = fixes[0]
+        title = FIXES[fix].title if fix in FIXES else printable(fix)
+        cards.append(_card("Best fix", fewer(saved), f"connections: {title.lower()}"))
+    loads = [load for load in digest.brokers if load.worst_share is not None]
+    if loads:
+        worst = max(loads, key=lambda load: load.worst_share or 0)
+        who = f"{printable(worst.kafka_cluster, 30)} {worst.broker_id}"
+        text = f"of its limit at worst: broker {who}"
+        bad = (worst.worst_share or 0) > 1
+        cards.append(_card("Fullest broker", percent(worst.worst_share), text, bad=bad))
+    cover = digest.coverage
+    text = f"of {digest.hours_in_period} hours; the rest nobody saw"
+    cards.append(_card("Seen", percent(cover), text, bad=cover is None or cover < _FULL))
+    says = (
+        f"On average {wasted} connections served nobody"
+        f" ({amount(digest.services)} services, {amount(digest.clients)} clients)."
+    )
+    html = element(
+        "section",
+        element("p", says, class_="lead"),
+        element("div", *cards, class_="cards"),
+        id="headline",
+        aria_label="Headline",
+    )
+    return Section(html)
+
+
+def held(digest: Digest) -> Section:
+    """Show what was held over time."""
+    svg, png = draw(
+        "held",
+        partial(plot_held, digest=digest),
+        (3.2, 2.8),
+        "Connections over time: useful ones, and waste by reason stacked on them",
+    )
+    rows = [
+        (
+            when(hour.at),
+            amount(hour.connection_ms / HOUR_MS),
+            amount(hour.useful_ms / HOUR_MS),
+            amount(hour.waste_ms / HOUR_MS),
+            amount(hour.unknown_ms / HOUR_MS),
+            amount(hour.opened),
+        )
+        for hour in digest.hours
+    ]
+    heads = ("hour (UTC)", "held#", "useful#", "wasted#", "unknown#", "opened#")
+    return section(
+        "held",
+        "What the fleet held",
+        "Connections on average in each hour. Everything above the green is waste.",
+        figure=Figure("held", svg, png),
+        behind=table(heads, rows, "Connections by hour"),
+    )
+
+
+def efficiency(digest: Digest) -> Section:
+    """Show efficiency over time, and openings beside it."""
+    svg, png = draw(
+        "efficiency",
+        partial(plot_efficiency, digest=digest),
+        (2.3, 2.0),
+        "Efficiency by hour in percent",
+    )
+    rows = [
+        (when(hour.at), percent(_share(hour.useful_ms, hour.useful_ms + hour.waste_ms)))
+        for hour in digest.hours
+    ]
+    return section(
+        "efficiency",
+        "Efficiency over time",
+        "Useful connection time over useful and wasted time. Grey hours were not wholly seen.",
+        figure=Figure("efficiency", svg, png),
+        behind=table(("hour (UTC)", "efficiency#"), rows, "Efficiency by hour"),
+    )
+
+
+def opened(digest: Digest) -> Section:
+    """Show openings: what restarts and churn cost the brokers."""
+    svg, png = draw(
+        "opened", partial(plot_opened, digest=digest), (2.0, 1.8), "Connections opened in each hour"
+    )
+    rows = [(when(hour.at), amount(hour.opened)) for hour in digest.hours]
+    return section(
+        "opened",
+        "Connections opened",
+        "Each costs a broker a handshake, with TLS an expensive one. Restarts and clients made"
+        " for each request show here.",
+        figure=Figure("opened", svg, png),
+        behind=table(("hour (UTC)", "opened#"), rows, "Connections opened by hour"),
+    )
+
+
+def waste_by_reason(digest: Digest) -> Section:
+    """Show why connections are waste."""
+    totals: dict[str, int] = defaultdict(int)
+    for waste in digest.waste:
+        totals[waste.reason] += waste.waste_ms
+    ordered = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+    hours, whole = HOUR_MS * max(1, len(digest.hours)), sum(totals.values())
+    bars = [
+        (
+            reason_words(reason),
+            spent / hours,
+            f"{amount(spent / hours)}  ({percent(_share(spent, whole))})",
+            REASON_COLOURS.get(reason, "grey"),
+        )
+        for reason, spent in ordered
+        if spent
+    ]
+    if not bars:
+        return section("waste", "Why connections are waste", "No waste was seen.")
+    svg, png = draw(
+        "waste",
+        partial(plot_bars, bars=bars),
+        bar_heights(len(bars)),
+        "Wasted connections by reason",
+    )
+    rows = [
+        (name, amount(value), label.rpartition("(")[2].rstrip(")"))
+        for name, value, label, _ in bars
+    ]
+    return section(
+        "waste",
+        "Why connections are waste",
+        "Connections on average that served nobody, by reason.",
+        figure=Figure("waste", svg, png),
+        behind=table(("reason", "connections#", "share#"), rows, "Waste by reason"),
+    )
+
+
+def seen(digest: Digest) -> Section:
+    """Be honest about what was not seen, and what could not be read."""
+    parts = []
+    known = {hour.at for hour in digest.hours}
+    missing = digest.hours_in_period - len(known)
+    partly = [
+        hour for hour in digest.hours if hour.minutes_seen < _FULL * max(1, hour.minutes_expected)
+    ]
+    says = (
+        f"{percent(digest.coverage)} of the minutes were seen. "
+        f"{amount(missing)} of {amount(digest.hours_in_period)} hours were seen by nobody, "
+        f"{amount(len(partly))} only in part. What was not seen is in no figure of this page."
+    )
+    if partly:
+        rows = [
+            (
+                when(hour.at),
+                amount(hour.agents),
+                amount(hour.minutes_seen),
+                amount(hour.minutes_expected),
+                percent(_share(hour.minutes_seen, hour.minutes_expected)),
+            )
+            for hour in partly
+        ]
+        heads = ("hour (UTC)", "agents#", "minutes seen#", "minutes expected#", "coverage#")
+        parts.append(table(heads, rows, "Hours that were seen only in part"))
+    if digest.quarantine:
+        set_aside = [
+            (printable(each.reason), amount(each.texts), amount(each.size))
+            for each in digest.quarantine
+        ]
+        parts.append(
+            table(("reason", "texts#", "bytes#"), set_aside, "Set aside: texts that are no records")
+        )
+    else:
+        parts.append(element("p", "Every text could be read: nothing was set aside."))
+    return section("seen", "What was not seen", says, *parts)
+
+
+def _card(name: str, value: str, text: str, *, bad: bool = False) -> Markup:
+    return element(
+        "div",
+        element("span", name, class_="name"),
+        element("b", value, class_="bad" if bad else None),
+        element("span", text, class_="quiet"),
+        class_="card",
+    )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

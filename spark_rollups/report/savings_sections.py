@@ -1,0 +1,179 @@
+"""The sections on what to change: the worst services, the fixes, versions, and what was found."""
+
+from __future__ import annotations
+
+__all__ = ["cohorts", "findings", "fixes_of", "savings", "wasters"]
+
+from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+from spark_rollups.report.canvas import draw
+from spark_rollups.report.markup import element
+from spark_rollups.report.parts import Figure, Section, section, table
+from spark_rollups.report.plots_of_bars import bar_heights, plot_bars
+from spark_rollups.report.words import (
+    FIXES,
+    amount,
+    fewer,
+    percent,
+    printable,
+    reason_words,
+    service_words,
+)
+
+if TYPE_CHECKING:
+    from spark_rollups.report.digest import Digest, Saving
+
+_MOST_WASTERS = 15
+_MOST_COHORTS = 12
+_MS_PER_HOUR = 3_600_000
+
+
+def fixes_of(digest: Digest) -> list[tuple[str, float, float, Saving | None]]:
+    """Return for each fix what it saves: connections, openings an hour, and where it saves most."""
+    connections: dict[str, float] = defaultdict(float)
+    opened: dict[str, float] = defaultdict(float)
+    best: dict[str, Saving] = {}
+    for saving in digest.savings:
+        connections[saving.fix] += saving.connections
+        opened[saving.fix] += saving.opened
+        if saving.max_connections:
+            known = best.get(saving.fix)
+            if known is None or _share_of(saving) > _share_of(known):
+                best[saving.fix] = saving
+    made = [(fix, connections[fix], opened[fix], best.get(fix)) for fix in connections]
+    return sorted(made, key=lambda each: (-each[1], -each[2], each[0]))
+
+
+def savings(digest: Digest) -> Section:
+    """Say what each fix would save."""
+    rows, bars = [], []
+    for fix, saved, opened, best in fixes_of(digest):
+        title, advice = FIXES.get(fix, (printable(fix), ""))
+        share = _share_of(best) if best else None
+        where = f" at {printable(best.kafka_cluster, 30)} {best.broker_id}" if best else ""
+        what = element("td", element("b", title), element("small", advice))
+        rows.append(
+            (
+                what,
+                amount(saved),
+                amount(opened),
+                f"{percent(share)}{where}" if best else percent(None),
+            )
+        )
+        if round(saved, 1):
+            bars.append((title, saved, fewer(saved), "good"))
+    heads = ("fix", "connections saved#", "openings saved an hour#", "most of a broker's limit")
+    behind = table(heads, rows, "What each fix would save")
+    if not bars:
+        return section("savings", "What each fix would save", "Nothing to save.", behind)
+    svg, png = draw(
+        "savings",
+        partial(plot_bars, bars=bars),
+        bar_heights(len(bars)),
+        "Connections that each fix would save",
+    )
+    return section(
+        "savings",
+        "What each fix would save",
+        f"Standing connections less, on the brokers of the whole fleet, on {digest.day:%d %b %Y}.",
+        behind,
+        figure=Figure("savings", svg, png),
+    )
+
+
+def wasters(digest: Digest) -> Section:
+    """Name the services that waste most."""
+    shown = sorted(digest.wasters, key=lambda waster: -waster.waste)[:_MOST_WASTERS]
+    most = max((waster.waste for waster in shown), default=0) or 1
+    rows = []
+    for waster in shown:
+        kind = " ".join(
+            printable(part, 40)
+            for part in (waster.library, waster.library_version, waster.client_kind)
+            if part
+        )
+        who = element(
+            "td",
+            element("b", service_words(waster.namespace, waster.service)),
+            element("small", f"{printable(waster.cluster, 40)} · {kind}" if kind else ""),
+        )
+        bar = element("span", class_="bar", style=f"width: {6 * waster.waste / most:.2f}rem")
+        wasted = element("td", amount(waster.waste), bar, class_="n")
+        rows.append(
+            (who, wasted, amount(waster.connections), percent(waster.efficiency),
+             percent(waster.share), reason_words(waster.reason))
+        )  # fmt: skip
+    heads = ("service", "wasted#", "held#", "efficiency#", "of its cluster's waste#", "mostly")
+    return section(
+        "wasters",
+        "Who wastes most",
+        f"Connections on average on {digest.day:%d %b %Y}.",
+        table(heads, rows, "Top wasters"),
+    )
+
+
+def cohorts(digest: Digest) -> Section:
+    """Compare versions of libraries by waste for each client."""
+    shown = [cohort for cohort in digest.cohorts if cohort.clients and cohort.library]
+    shown.sort(key=lambda cohort: -cohort.waste / cohort.clients)
+    named = [
+        (
+            " ".join(
+                printable(part, 30)
+                for part in (cohort.library, cohort.library_version, cohort.client_kind)
+                if part
+            ),
+            cohort,
+        )
+        for cohort in shown[:_MOST_COHORTS]
+    ]
+    rows = [
+        (name, amount(c.clients), amount(c.connections), amount(c.waste),
+         f"{c.waste / c.clients:.2f}", percent(c.efficiency))
+        for name, c in named
+    ]  # fmt: skip
+    if not rows:
+        return section("versions", "Library versions", "No library version is known.")
+    bars = [
+        (name, c.waste / c.clients, f"{c.waste / c.clients:.2f}", "violet") for name, c in named
+    ]
+    svg, png = draw(
+        "versions",
+        partial(plot_bars, bars=bars),
+        bar_heights(len(bars)),
+        "Wasted connections for each client by library version",
+    )
+    heads = ("version", "clients#", "held#", "wasted#", "wasted a client#", "efficiency#")
+    return section(
+        "versions",
+        "Library versions",
+        "Wasted connections for each client. Where an old version stands out, update it.",
+        figure=Figure("versions", svg, png),
+        behind=table(heads, rows, "Versions"),
+    )
+
+
+def findings(digest: Digest) -> Section:
+    """List what the agents found, and for how long it was true."""
+    rows = [
+        (
+            printable(found.finding),
+            printable(found.cause),
+            printable(found.severity),
+            amount(found.services),
+            amount(found.active_ms / _MS_PER_HOUR),
+            amount(found.begun),
+        )
+        for found in sorted(digest.findings, key=lambda found: -found.active_ms)
+    ]
+    heads = ("finding", "cause", "severity", "services#", "hours true#", "times begun#")
+    says = "What the agents themselves call wrong; each has a runbook of the same name."
+    if not rows:
+        return section("findings", "Findings", "The agents found nothing.")
+    return section("findings", "Findings", says, table(heads, rows, "Findings of the agents"))
+
+
+def _share_of(saving: Saving) -> float:
+    return saving.connections / saving.max_connections if saving.max_connections else 0.0
