@@ -75,7 +75,7 @@ def _batches(
         final = "true" if boot.final and number == last else "false"
         batch = f'"seq":{number + 1},"records":{len(rests) + 1},"at_ms":{at},"final":{final},'
         seen = at - times.since
-        now = f'"connections":{open_now[number] if open_now else 0},"series":{begun}'
+        now = f'"connections":{open_now[number] if open_now else 0},"series_kept":{begun}'
         polls = f'"covered_ms":{seen},"polls":{seen // SECOND_MS}'
         lines = [f'{agent}{batch}"index":0,{polls},{now}}}\n']
         lines += [
