@@ -11,16 +11,20 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import ExitStack, contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import yaml
 
-from tests.e2e.monitoring import HOST, Prometheus, child
+from spark_rollups.report.openmetrics import render
+from tests.e2e.monitoring import HOST, Prometheus, child, tool
 from tests.integration.web_support import issue
 from tests.lab.addresses import free_port
 from tests.lab.processes import wait_until
+from tests.unit.digests import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -185,6 +189,51 @@ def crowd(address: str) -> Iterator[None]:
         thread.join(10)
 
 
+FLEET = render(digest())
+
+
+@contextmanager
+def rollups() -> Iterator[str]:
+    """Serve what the rollups write for node_exporter or a Pushgateway, and give the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "application/openmetrics-text; version=1.0.0")
+            self.end_headers()
+            self.wfile.write(FLEET.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer((HOST, 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"{HOST}:{server.server_port}"
+        server.shutdown()
+        thread.join(5)
+
+
+def write_last_week(folder: Path) -> None:
+    """Put the same figures into Prometheus's storage as of twenty minutes a week ago."""
+    middle = int(time.time()) - 7 * 86400
+    lines = []
+    for line in FLEET.splitlines():
+        if line.startswith("#"):
+            lines.append(line)
+        else:
+            lines += [f"{line} {middle + offset}" for offset in range(-600, 600, 60)]
+    (folder / "last_week").write_text("\n".join(lines) + "\n")
+    subprocess.run(
+        [
+            *(tool("promtool"), "tsdb", "create-blocks-from", "openmetrics"),
+            *(folder / "last_week", folder / "prometheus" / "data"),
+        ],
+        check=True,
+        capture_output=True,
+    )
+
+
 @contextmanager
 def everything(folder: Path) -> Iterator[Prometheus]:
     """Scrape all of it each second, and hand out the Prometheus."""
@@ -193,10 +242,18 @@ def everything(folder: Path) -> Iterator[Prometheus]:
         shop = enter(demo(folder))
         faulty = enter(watcher(folder, enter(Faults())))
         enter(crowd(shop))
-        job = {
-            "job_name": "faults",
-            "scheme": "https",
-            "tls_config": {"insecure_skip_verify": True},
-            "static_configs": [{"targets": [faulty], "labels": FAULTY}],
-        }
-        yield enter(Prometheus(folder / "prometheus", agent=shop, jobs=[job]))
+        jobs = [
+            {
+                "job_name": "faults",
+                "scheme": "https",
+                "tls_config": {"insecure_skip_verify": True},
+                "static_configs": [{"targets": [faulty], "labels": FAULTY}],
+            },
+            {
+                "job_name": "rollups",
+                "honor_labels": True,
+                "static_configs": [{"targets": [enter(rollups())]}],
+            },
+        ]
+        write_last_week(folder)
+        yield enter(Prometheus(folder / "prometheus", agent=shop, jobs=jobs))

@@ -12,9 +12,12 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from exporter.alerts.catalogue import ALERTS, ALERTS_BY_NAME
 from exporter.alerts.links import OF_LABELS, dashboard_url
+from exporter.alerts.recording import WASTED_CLASSES
 from exporter.alerts.settings import LinkSettings
+from exporter.alerts.words import HELD
 from exporter.model import ClosedBy, ConnectionClass
 from exporter.sinks.catalogue import SPECS, Kind
+from spark_rollups.report.openmetrics import METRICS
 from tests.dashboards.boards import (
     BOARDS,
     BUILT_IN,
@@ -31,17 +34,18 @@ from tests.dashboards.boards import (
 from tests.dashboards.promql import grouping_labels_of, labels_made_by, selectors_of
 from tools.dashboards.__main__ import main, texts
 from tools.dashboards.palette import CLASS_COLOURS
-from tools.dashboards.queries import TARGET_LABELS, series
+from tools.dashboards.queries import TARGET_LABELS, WASTED_AT_BROKER, series
 
 # ConfigMaps hold 1 MiB, and the whole object a little more.
 LARGEST_BYTES = 512 * 1024
 OF_PROMETHEUS = {"up": set()}
+OF_FLEET = {metric.name: set(metric.labels) for metric in METRICS}
 CLOSED_SETS = {
     "class": set(ConnectionClass),
     "closed_by": set(ClosedBy),
     "finding": set(ALERTS_BY_NAME),
 }
-QUESTIONS = ("Is this number normal?", "Who owns these?", "Will I hit a limit?")
+QUESTIONS = ("Is this number normal?", "Will I hit a limit?")
 
 each_board = pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)
 each_query = pytest.mark.parametrize(
@@ -56,6 +60,8 @@ def labels_of(name: str) -> set[str]:
         return OF_PROMETHEUS[name]
     if name in SPECS:
         return set(SPECS[name].labels)
+    if name in OF_FLEET:
+        return OF_FLEET[name]
     spec = SPECS[re.sub(r"_(bucket|sum|count)$", "", name)]
     assert spec.kind is Kind.HISTOGRAM, name
     return {*spec.labels, "le"}
@@ -100,10 +106,14 @@ def test_a_query_uses_variables_that_the_dashboard_has(board, asked):
 
 
 @each_query
-def test_a_selector_of_clients_is_narrowed_down_by_a_variable(board, asked):
+def test_a_selector_is_narrowed_down_by_what_is_chosen(board, asked):
     """A query that ignores what is chosen above would answer for everybody."""
     for name, matchers in selectors_of(filled(asked.expression, all_chosen(board))):
-        assert ("cluster", ".*") in matchers, name
+        if name in OF_FLEET:
+            chosen = labels_of(name) & board.lists.keys()
+            assert {(label, ".*") for label in chosen} <= {*matchers}, name
+        else:
+            assert ("cluster", ".*") in matchers, name
 
 
 @each_query
@@ -153,6 +163,7 @@ def test_the_first_row_answers_what_people_ask_first(board):
     assert len(first) == 4
     if board.uid != "brokerwire-agent":
         assert {*QUESTIONS} <= {*first}
+        assert any(title.startswith("Who owns") for title in first)
     assert all(title.endswith("?") for title in first)
 
 
@@ -246,6 +257,12 @@ def test_each_class_has_the_colour_of_the_page_wherever_it_is_shown():
             assert colours.items() >= CLASS_COLOURS.items(), panel["title"]
             shown += 1
     assert shown >= 4
+
+
+def test_what_is_wasted_at_a_broker_is_wasted_and_held():
+    wasted = set(re.findall(r"[a-z_]{4,}", WASTED_AT_BROKER)) - {"class"}
+    not_held = set(re.findall(r"[a-z_]{4,}", HELD)) - {"class"}
+    assert wasted == set(WASTED_CLASSES) - not_held
 
 
 @pytest.mark.parametrize("wrong", ["kafka_client_conections", "kafka_client_connections_bucket"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from tools.dashboards import agent, brokers, clients
+from tools.dashboards import agent, brokers, clients, fleet
 from tools.dashboards.layout import laid_out
 from tools.dashboards.links import PAGES
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "dashboards"
 _REFERENCE = REPOSITORY / "docs" / "dashboards.md"
-_PAGES = (clients.PAGE, brokers.PAGE, agent.PAGE)
+_PAGES = (clients.PAGE, brokers.PAGE, agent.PAGE, fleet.PAGE)
 
 
 def texts() -> Iterator[tuple[Path, str]]:

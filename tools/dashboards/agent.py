@@ -84,7 +84,8 @@ def _sources() -> Row:
     found = table(
         "Sources",
         "Where the clients' own metrics come from. A source that is down leaves its clients to the"
-        " kernel's signs alone; the agent's page and log have the message."
+        " kernel's signs alone; the agent's page and log have the message. Lost reads were good but"
+        " came faster than the polls could take them."
         " BrokerwireSourceDown fires after five minutes.",
         Column(title="Agent", label="instance", link=of_row(_UID, "instance")),
         Column(title="Source", label="source"),
@@ -105,6 +106,11 @@ def _sources() -> Row:
             width=110,
             query=f"sum by ({by}) ({series('brokerwire_source_errors_total', OF_AGENT)})",
             colours=_FAULT,
+        ),
+        Column(
+            title="Lost reads",
+            width=100,
+            query=f"sum by ({by}) ({series('brokerwire_source_dropped_reads_total', OF_AGENT)})",
         ),
         Column(
             title="Last good read",

@@ -18,7 +18,7 @@ from tools.dashboards.panels import (
     stacked,
     with_unit,
 )
-from tools.dashboards.queries import LIVE, OF_BROKER, OF_CLUSTER, WASTED, Query, series
+from tools.dashboards.queries import LIVE, OF_BROKER, OF_CLUSTER, WASTED_AT_BROKER, Query, series
 from tools.dashboards.tables import Column, table
 from tools.dashboards.thresholds import THRESHOLDS, above
 
@@ -27,7 +27,7 @@ _CLIENTS = "brokerwire-clients"
 _ALL = series("kafka_client_connections", OF_BROKER)
 _OPEN = series("kafka_client_connections", OF_BROKER, HELD)
 _EXPECTED = series("kafka_client_connections_expected", OF_BROKER)
-_WASTED = series("kafka_client_connections", OF_BROKER, WASTED)
+_WASTED = series("kafka_client_connections", OF_BROKER, WASTED_AT_BROKER)
 _CONNECTING = series("kafka_client_connections", OF_BROKER, 'class="connecting"')
 _STALE = series("kafka_client_connections", OF_BROKER, 'class="stale"')
 _FAILED = series("kafka_client_connect_failures_total", OF_BROKER, LIVE)
@@ -47,8 +47,9 @@ def _glance() -> Row:
     normal = numbers(
         "Is this number normal?",
         "Connections that the watched clients have open to the chosen brokers, those that they need"
-        " by the rules of their libraries, and those that serve nobody. What is not watched by an"
-        " agent is not in here: the brokers' own count may be higher.",
+        " by the rules of their libraries, and those that serve nobody (zombie, excess, stale; half"
+        " closed ones and ghosts cost the client alone). What no agent watches is not in here: the"
+        " brokers' own count may be higher.",
         Query(f"sum({_OPEN})", "open"),
         Query(f"sum({_EXPECTED})", "expected"),
         Query(f"sum({_WASTED})", "wasted"),

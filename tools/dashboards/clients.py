@@ -233,7 +233,11 @@ def _churn() -> Row:
         "How many connections each process opens. A healthy client opens a few when it starts and"
         " then one now and then: a steady rate is churn (a client for each request, a health check,"
         " an idle limit below the refresh of metadata).",
-        Query(f"60 * sum by (process) (rate({_OPENED}[$__rate_interval]))", "{{process}}"),
+        Query(
+            f"label_replace(60 * sum by (process) (rate({_OPENED}[$__rate_interval])),\n"
+            '  "process", "nobody known", "process", "")',
+            "{{process}}",
+        ),
     )
     closed = stacked(
         "Who closes them, a minute",

@@ -38,10 +38,12 @@ class Page:
     rows: Sequence[Row]
     since: str = "now-1h"
     refresh: str = "1m"
+    of_fleet: bool = False
 
 
 def laid_out(page: Page) -> model.Dashboard:
     """Put a dashboard together."""
+    chosen = label_variables(page.labels, of_fleet=page.of_fleet)
     made = (
         build.Dashboard(PAGES[page.uid])
         .uid(page.uid)
@@ -53,7 +55,7 @@ def laid_out(page: Page) -> model.Dashboard:
         .tooltip(model.DashboardCursorSync.CROSSHAIR)
         .editable()
         .links(list(links_to_others(page.uid)))
-        .variables([data_source(), *label_variables(page.labels), runbooks()])
+        .variables([data_source(), *chosen, runbooks()])
     )
     for row in page.rows:
         _add(made, row)

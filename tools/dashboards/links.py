@@ -18,6 +18,7 @@ PAGES = {
     "brokerwire-clients": "Client connections",
     "brokerwire-brokers": "Brokers",
     "brokerwire-agent": "Agent health",
+    "brokerwire-fleet": "Fleet efficiency",
 }
 """The dashboards by their uids, which the alerts' links name."""
 

@@ -14,6 +14,7 @@ __all__ = [
     "TARGET_LABELS",
     "UNUSED",
     "WASTED",
+    "WASTED_AT_BROKER",
     "Query",
     "ratio",
     "series",
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 
 from exporter.alerts.recording import WASTED_CLASSES
 from exporter.sinks.catalogue import SPECS, Kind
+from spark_rollups.report.openmetrics import METRICS
 
 TARGET_LABELS = ("cluster", "namespace", "job", "pod", "instance")
 """What the scrape adds; which of them there are depends on how it is set up."""
@@ -40,10 +42,13 @@ OF_CLUSTER = ("cluster", "broker")
 OF_AGENT = ("cluster", "namespace", "job", "instance")
 
 WASTED = f'class=~"{"|".join(WASTED_CLASSES)}"'
+# Half closed and ghost cost the client alone: the broker has ended those.
+WASTED_AT_BROKER = 'class=~"zombie|excess|stale"'
 UNUSED = f'class=~"{"|".join((*WASTED_CLASSES, "bootstrap"))}"'
 # decisions/0006: `other` jumps by a client's whole past when that client is gone.
 LIVE = 'client_kind!="other"'
 
+_OF_FLEET = {metric.name: metric.labels for metric in METRICS}
 _PARTS = {Kind.HISTOGRAM: ("_bucket", "_sum", "_count")}
 
 
@@ -63,14 +68,20 @@ def series(name: str, scope: tuple[str, ...] = (), *matchers: str) -> str:
     Raises:
         ValueError: the catalogue has no such metric, or the metric no such label.
     """
-    spec = SPECS.get(name) or SPECS.get(name.rpartition("_")[0])
-    if spec is None or name not in {spec.name, *(spec.name + p for p in _PARTS.get(spec.kind, ()))}:
-        raise ValueError(f"the catalogue has no {name}")
-    missing = {label.rstrip("|") for label in scope} - {*spec.labels, *TARGET_LABELS}
+    missing = {label.rstrip("|") for label in scope} - {*_labels_of(name), *TARGET_LABELS}
     if missing:
         raise ValueError(f"{name} has no label {', '.join(sorted(missing))}")
     narrowed = [f'{label.rstrip("|")}=~"${label}"' for label in scope]
     return f"{name}{{{','.join([*narrowed, *matchers])}}}"
+
+
+def _labels_of(name: str) -> tuple[str, ...]:
+    if name in _OF_FLEET:
+        return _OF_FLEET[name]
+    spec = SPECS.get(name) or SPECS.get(name.rpartition("_")[0])
+    if spec is None or name not in {spec.name, *(spec.name + p for p in _PARTS.get(spec.kind, ()))}:
+        raise ValueError(f"the catalogue has no {name}")
+    return spec.labels
 
 
 def ratio(part: str, whole: str, *, by: str = "") -> str:

@@ -29,6 +29,12 @@ _SOURCES = {
     "client_id": ("Client", "kafka_client_connections"),
     "broker": ("Broker", "kafka_client_connections"),
 }
+# On the fleet's dashboard, where no agent is asked.
+_SOURCES_OF_FLEET = {
+    "cluster": ("Cluster", "kafka_client_fleet_service_wasted_connections"),
+    "namespace": ("Namespace", "kafka_client_fleet_service_wasted_connections"),
+    "kafka_cluster": ("Kafka cluster", "kafka_client_fleet_broker_peak_connections"),
+}
 _ALL = model.VariableOption(selected=True, text="All", value="$__all")
 
 
@@ -37,14 +43,18 @@ def data_source() -> build.DatasourceVariable:
     return build.DatasourceVariable("datasource").label("Data source").type("prometheus")
 
 
-def label_variables(labels: tuple[str, ...]) -> Iterator[build.QueryVariable]:
+def label_variables(
+    labels: tuple[str, ...], *, of_fleet: bool = False
+) -> Iterator[build.QueryVariable]:
     """Yield a variable for each label.
 
     `All` is `.*` and not a list of values: it matches also what has no such label.
     """
+    sources = _SOURCES_OF_FLEET if of_fleet else _SOURCES
     for number, label in enumerate(labels):
-        title, metric = _SOURCES[label]
-        above = labels[:number]
+        title, metric = sources[label]
+        # A Kafka cluster is in no namespace.
+        above = () if label == "kafka_cluster" else labels[:number]
         yield (
             build.QueryVariable(label)
             .label(title)
