@@ -8,10 +8,10 @@ HELM := $(if $(BROKERWIRE_CACHE),$(BROKERWIRE_CACHE),.cache)/helm/current
 FOR ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools prometheus helm chart lab fmt lint docs docs-check dashboards check test test-fast bench golden lock clean
+.PHONY: help demo setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check test test-fast bench golden lock clean
 
 help: ## Show what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 demo: $(BIN)/brokerwire ## Install into .venv and run the demo; FOR=20s ends by itself
 	$(BIN)/brokerwire demo $(if $(FOR),--for $(FOR))
@@ -41,6 +41,16 @@ prometheus: ## Unpack Prometheus and Alertmanager into .cache
 
 helm: ## Build helm, helm-unittest, helm-docs and kubeconform into .cache (5 minutes of CPU)
 	tools/install_helm_tools.sh
+
+container-tools: ## Install podman, buildah, runc and mmdebstrap from Debian
+	tools/install_container_tools.sh
+
+image: ## Build the agent's image with podman, buildah or docker
+	tools/build_image.sh
+
+e2e-kubernetes: lab helm prometheus container-tools ## Build a real Kubernetes 1.36 (25 minutes once) and walk the chart through it
+	tools/kubernetes/build.sh
+	$(BIN)/python -m tests.kubernetes --write
 
 chart: docs helm ## Write what the chart has copies of, its schema and its README
 	$(HELM)/helm-docs -c helm/brokerwire --sort-values-order file
@@ -72,7 +82,7 @@ check: lint docs-check test-fast ## What to run before a push: a minute, no brok
 test-fast: setup ## The tests that need no broker and no browser
 	$(BIN)/pytest -q -m "not lab and not browser and not helm and not container and not spark"
 
-test: setup tools prometheus helm lab lint docs-check ## Install what the tests need and pass all of them
+test: setup tools prometheus helm container-tools lab lint docs-check ## Install what the tests need and pass all of them
 	$(BIN)/pytest
 
 bench: setup ## Make the figures of docs/performance.md (half an hour)

@@ -189,3 +189,21 @@ also sees what the other init containers connect to.
 {{- $_ := set $spec "volumes" (concat ($spec.volumes | default list) (include "brokerwire.volumes" $self | fromYamlArray)) -}}
 {{- toYaml (dict "metadata" $metadata "spec" $spec) -}}
 {{- end -}}
+
+{{- /* A value as CEL: like JSON, but CEL wants all values of a map or list to be of one type, and `dyn` is one. */ -}}
+{{- define "brokerwire.cel" -}}
+{{- $parts := list -}}
+{{- if kindIs "map" . -}}
+{{- range $key, $value := . -}}
+{{- $parts = append $parts (printf "%s: dyn(%s)" (toJson $key) (include "brokerwire.cel" $value)) -}}
+{{- end -}}
+{ {{- join ", " $parts -}} }
+{{- else if kindIs "slice" . -}}
+{{- range . -}}
+{{- $parts = append $parts (printf "dyn(%s)" (include "brokerwire.cel" .)) -}}
+{{- end -}}
+[{{- join ", " $parts -}}]
+{{- else -}}
+{{- toJson . -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Build a real Kubernetes 1.36 from the Go module proxy, for `make e2e-kubernetes`: API server, controller manager,
+# scheduler, kubelet, kubectl, containerd; etcd comes from Debian. About 12 minutes of CPU and 8 GB of disk.
+# The folder is $BROKERWIRE_CACHE/kubernetes, or .cache/kubernetes in the repository; what is built is left alone.
+set -euo pipefail
+
+KUBERNETES=1.36.3
+CONTAINERD=2.4.2
+
+repository=$(cd "$(dirname "$0")/../.." && pwd)
+folder=${BROKERWIRE_CACHE:-$repository/.cache}/kubernetes
+mkdir -p "$folder/bin" "$folder/source"
+export GOBIN=$folder/bin GOMODCACHE=$folder/modules GOCACHE=$folder/build GOWORK=off CGO_ENABLED=0
+export GOFLAGS="-buildvcs=false -p=2 -modcacherw"
+
+missing() { [ ! -x "$GOBIN/$1" ]; }
+
+if missing etcd; then
+  unpacked=$(mktemp -d "$folder/etcd.XXXXXX")
+  (cd "$unpacked" && apt-get -qq -o APT::Sandbox::User="$(id -un)" download etcd-server && dpkg -x etcd-server*.deb .)
+  mv "$unpacked/usr/bin/etcd" "$GOBIN/"
+  rm -rf "$unpacked"
+fi
+
+programs=(kube-apiserver kubectl kubelet kube-controller-manager kube-scheduler)
+source=$folder/source/kubernetes-$KUBERNETES
+if [ ! -e "$source/go.mod" ]; then
+  GOFLAGS=-modcacherw go mod download k8s.io/kubernetes@v$KUBERNETES
+  cp -r "$GOMODCACHE/k8s.io/kubernetes@v$KUBERNETES" "$source.partial"
+  chmod -R u+w "$source.partial"
+  # In its own repository the libraries lie in a folder; the published modules are the same.
+  (cd "$source.partial" && rm -rf vendor staging go.work go.work.sum &&
+    sed -i -E "/^\s*k8s\.io\/[a-z-]+ => \.\/staging\//d; s/^(\s*(require )?k8s\.io\/[a-z-]+) v0\.0\.0/\1 v0.${KUBERNETES#1.}/" go.mod)
+  mv "$source.partial" "$source"
+fi
+version="-X k8s.io/component-base/version.gitVersion=v$KUBERNETES -X k8s.io/client-go/pkg/version.gitVersion=v$KUBERNETES"
+version+=" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36"
+for program in "${programs[@]}"; do
+  missing "$program" || continue
+  echo "building $program" >&2
+  (cd "$source" && GOFLAGS="-mod=mod $GOFLAGS" nice go build -ldflags "-s -w $version" -o "$GOBIN/$program" "./cmd/$program")
+done
+for program in containerd containerd-shim-runc-v2 ctr; do
+  missing "$program" || continue
+  echo "building $program" >&2
+  nice go install -ldflags "-s -w" "github.com/containerd/containerd/v2/cmd/$program@v$CONTAINERD"
+done
+# The operators' definitions that the chart's objects are of.
+if [ ! -d "$folder/crds" ]; then
+  operator=github.com/prometheus-operator/prometheus-operator
+  GOFLAGS=-modcacherw go mod download $operator@v0.85.0
+  cp -r "$GOMODCACHE/$operator@v0.85.0/example/prometheus-operator-crd" "$folder/crds.partial"
+  chmod -R u+w "$folder/crds.partial"
+  mv "$folder/crds.partial" "$folder/crds"
+fi
