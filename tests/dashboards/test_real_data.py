@@ -7,20 +7,23 @@ It scrapes the demo and an agent that watches faults. What returns nothing even 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from urllib.parse import quote
 
 import pytest
 
 from tests.dashboards.boards import BOARDS, all_chosen, filled, labels_shown
 from tests.dashboards.stage import everything
+from tests.lab.errors import LabError
 from tests.lab.processes import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
-# Scraped each second: Grafana's own interval would be four scrapes, and a busy machine misses some.
-INTERVAL = "15s"
+# Scraped each second: Grafana would take four scrapes, but a busy machine misses many.
+INTERVAL = "1m"
 # A peer counts as frozen after 15 seconds, a zombie of the demo after 12.
 SETTLE_SECONDS = 120.0
+# By name, each with its reason; none needs to stand here as long as a fault can be staged.
 WITHOUT_SERIES: dict[str, str] = {}
 
 QUERIES = [(board, asked) for board in BOARDS for asked in board.queries]
@@ -29,12 +32,14 @@ QUERIES = [(board, asked) for board in BOARDS for asked in board.queries]
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory):
     with everything(tmp_path_factory.mktemp("stage")) as made:
-        wait_until(
-            "every query to have an answer",
-            lambda: not unanswered(made) - WITHOUT_SERIES.keys(),
-            timeout=SETTLE_SECONDS,
-            interval=3.0,
-        )
+        # Which has none is told by the test that compares them.
+        with suppress(LabError):
+            wait_until(
+                "every query to have an answer",
+                lambda: unanswered(made) == WITHOUT_SERIES.keys(),
+                timeout=SETTLE_SECONDS,
+                interval=3.0,
+            )
         yield made
 
 
@@ -61,7 +66,6 @@ def test_a_label_that_is_shown_is_in_the_series(prometheus):
                 for series in answer(prometheus, board, asked)
                 for label in series["metric"]
             }
-            # Nothing in the demo or among the faults is idle closing's or a limit's alone.
             assert labels_shown(panel) <= seen, panel["title"]
 
 
@@ -102,6 +106,7 @@ def test_figures_of_the_demo_are_what_its_table_says(prometheus):
         answers = [prometheus.query(filled(each.expression, values)) for each in first]
         return [float(each[0]["value"][1]) for each in answers]
 
+    wait_until("the zombies to be known", lambda: figures()[2] == 3, timeout=30)
     opened, expected, wasted, efficiency = figures()
     assert (opened, expected, wasted) == (6, 3, 3)
     assert 40 < efficiency < 60
