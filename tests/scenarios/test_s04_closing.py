@@ -98,12 +98,12 @@ def test_the_broker_closes_and_some_clients_do_not_follow(hasty_cluster, stage):
             lambda _: (
                 set(watch.classes(name)) == {"half_closed"}
                 and {c.role for c in watch.of(name)} >= {"data"}
+                and watch.findings("KafkaClientHalfClosedConnections", client_id=name)
             ),
-            f"all of {name} to be half closed",
+            f"all of {name} to be half closed, and the finding",
         )
-        [*findings] = watch.findings("KafkaClientHalfClosedConnections", client_id=name)
-        assert findings
-        assert "poll()" in findings[0].remedy
+        finding = watch.findings("KafkaClientHalfClosedConnections", client_id=name)[0]
+        assert "poll()" in finding.remedy
         client.poll(name, on=True)
     for _client, name in assigned:
         watch.wait(
@@ -118,4 +118,10 @@ def test_the_broker_closes_and_some_clients_do_not_follow(hasty_cluster, stage):
     )
     for label in clients:
         assert watch.closed(f"p-{label}").get("broker", 0) >= 1
-        assert "half_closed" not in watch.classes(f"p-{label}")
+        # A poll may fall between the broker's end and the producer's answer to it: half closed now
+        # and then is no more than that, at two polls in a row it would be.
+        watch.wait(
+            lambda _: "half_closed" not in watch.classes(f"p-{label}"),
+            f"p-{label} to follow",
+            seconds=3,
+        )

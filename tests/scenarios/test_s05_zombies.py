@@ -28,7 +28,7 @@ def test_zombies_are_named_at_once_where_it_is_known_and_in_time_where_not(share
         client.send(name, "undead", partitions=[0, 1, 2], rounds=-1, interval=1, wait=False)
         client.producer(f"usual-{generation}")
         client.send(f"usual-{generation}", "undead", partitions=[0, 1, 2])
-    for watch, seconds in ((told, 30), (waiting, 60)):
+    for watch, seconds in ((told, 45), (waiting, 75)):
         for generation in clients:
             name = f"z-{generation}"
             watch.wait(

@@ -18,9 +18,13 @@ def test_five_producers_are_five_clients_and_no_excess(shared_cluster_3, stage):
         client.send(name, "five-producers", partitions=[0, 1, 2])
     watch.wait_right()
     for _client, name in names:
-        counted = watch.classes(name)
-        assert counted["data"] == 3
-        assert set(counted) <= {"data", "bootstrap"}
+        watch.wait(
+            lambda _: (
+                watch.classes(name).get("data") == 3  # noqa: B023 - called at once
+                and set(watch.classes(name)) <= {"data", "bootstrap"}  # noqa: B023
+            ),
+            f"three data connections of {name}",
+        )
         assert watch.expected(name) == 3
     time_to_be_excess = 14.0
     watch.wait(

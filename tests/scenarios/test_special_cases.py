@@ -47,8 +47,12 @@ import pickle, sys, time
 from exporter.agent import Agent
 settings, seconds = pickle.load(sys.stdin.buffer)
 with Agent(settings) as agent:
-    time.sleep(seconds)
-    snapshot = agent.snapshot()
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        time.sleep(1)
+        snapshot = agent.snapshot()
+        if sum(c.client_id is None for c in snapshot.connections) <= 1 < len(snapshot.connections):
+            break
     answer = tuple(snapshot.connections), snapshot.poll.owner_rungs, snapshot.poll.capabilities
 sys.stdout.buffer.write(pickle.dumps(answer))
 """
@@ -158,7 +162,9 @@ def test_a_client_process_that_dies_leaves_nothing_and_disturbs_nobody(shared_cl
     del play.processes["3.9.2"]
     doomed.end()
     watch.wait(lambda _: not watch.of("doomed"), "the dead client's connections to go")
-    assert set(watch.closed("doomed")) == {"client"}
+    # Its kernel resets what holds an answer that was not read yet.
+    assert "client" in watch.closed("doomed")
+    assert set(watch.closed("doomed")) <= {"client", "abort"}
     watch.wait(
         lambda _: watch.findings("BrokerwireSourceDown", source="3.9.2"), "the finding of its page"
     )
@@ -185,7 +191,7 @@ def test_an_agent_of_another_user_without_capabilities_joins_as_well(shared_clus
     drop += ["--bounding-set=-all", "--inh-caps=-all"]
     done = subprocess.run(
         [*drop, sys.executable, "-c", UNPRIVILEGED],
-        input=pickle.dumps((play.settings(), 15.0)),
+        input=pickle.dumps((play.settings(), 60.0)),
         capture_output=True,
         check=True,
         cwd=ROOT,
