@@ -61,8 +61,12 @@ With all durations at a tenth of the defaults, Prometheus told of {notes["health
 Known and not hidden: where a process is replaced by its like, some idle bootstrap connections of
 the new one can count as `excess` until their idle limit ends them after nine minutes; the alert
 waits for ten.
-An hour of the same at the default durations is simulated by promtool
-(`tests/rules/healthy.test.yaml`): no alert.
+
+What the agent served meanwhile is played to the rules as they are shipped, at their default
+durations, second for second for {notes["replayed_minutes"]} minutes of simulated time: each ten
+minutes the restart and the deployment, then the quiet seconds after them again and again
+(`python -m tools.replay_trace`): no alert.
+An hour of made-up figures of the same is in `tests/rules/healthy.test.yaml`: no alert.
 
 All {notes["expressions"]} rules of the run were evaluated without an error, and every recording
 rule had data.

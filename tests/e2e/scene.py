@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -31,12 +31,14 @@ from tests.e2e.monitoring import (
     Webhook,
     answers,
     child,
+    get,
 )
 from tests.lab.addresses import free_port
 from tests.lab.cluster import KafkaCluster
 from tests.lab.java_client import JavaClient, JavaMetrics
 from tests.lab.processes import wait_until
 from tests.lab.rdkafka_client import RdkafkaClient, Statistics
+from tools.replay_trace import TRACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -281,6 +283,42 @@ class Scene:
         cache.mkdir(exist_ok=True)
         record = {"notes": self.notes, "causes": [asdict(cause) for cause in self.causes]}
         (cache / "alert-times.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+class Recorder:
+    """Writes down what the agent serves, for `tools/replay_trace.py`."""
+
+    STEP_SECONDS = 5.0
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._scrapes: list[str | None] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._begun = time.time()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(10)
+        record = {"step": self.STEP_SECONDS, "begun": self._begun, "scrapes": self._scrapes}
+        TRACE.parent.mkdir(exist_ok=True)
+        TRACE.write_text(json.dumps(record))
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            text = None
+            with suppress(OSError):
+                text = get(f"http://{self._address}/metrics", timeout=2.0).decode()
+            # A scrape that a busy machine could not make in its time is one that was missed.
+            late = time.time() - self._begun - len(self._scrapes) * self.STEP_SECONDS
+            self._scrapes += [None] * int(late // self.STEP_SECONDS)
+            self._scrapes.append(text)
+            due = self._begun + len(self._scrapes) * self.STEP_SECONDS
+            self._stop.wait(max(0.0, due - time.time()))
 
 
 @contextmanager
