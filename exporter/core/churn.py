@@ -203,8 +203,10 @@ def _cause(run: _Run, *, is_one_client: bool) -> _Cause | None:
     ended = [each for _key, each in run.endings]
     life = median(each.lifetime_seconds for each in ended)
     alike = [each for each in ended if _is_near(each.lifetime_seconds, life)]
+    # Of some endings nobody knows whose they were: the others decide.
+    told = sum(each.closed_by is not ClosedBy.UNKNOWN for each in ended)
     by_broker = sum(each.closed_by is ClosedBy.BROKER for each in alike)
-    if by_broker >= MOST * len(ended):
+    if by_broker and by_broker >= MOST * told and len(alike) >= MOST * len(ended):
         return _BROKER_IDLE
     if life <= SHORT_LIFE_SECONDS and _is_per_request(run, ended):
         return _PER_REQUEST

@@ -6,7 +6,9 @@ one each, `bytes_sent` does not. Measured on Linux 6.18 for every way to end:
 
     the client closes, the broker follows     its FIN is acknowledged; mostly none came back
     ... and the broker is quick               one segment comes: the acknowledgement and a FIN
-    the broker closes, the client follows     two segments come: a FIN, an acknowledgement
+    the broker closes, the client follows     two segments come: a FIN, an acknowledgement; one
+                                              goes, or two where the client takes its time
+    the client shuts down, the broker is slow two segments come, too, and two go
     the broker resets                         a segment comes, the client's FIN never went
     the client resets (SO_LINGER 0)           the kernel forgets the port and all figures
     never got through                         not even the SYN is acknowledged
@@ -217,7 +219,13 @@ def _by_counters(before: TcpInfo | None, after: TcpInfo | None) -> ClosedBy:
         return _by_bytes_alone(came)
     if came != 1:
         return _after_data(before, after)
-    return ClosedBy.BROKER if segments >= BROKER_CLOSE_SEGMENTS else ClosedBy.CLIENT
+    if segments < BROKER_CLOSE_SEGMENTS:
+        return ClosedBy.CLIENT
+    # Who follows at once has one segment for its FIN and the acknowledgement of the other's. Two
+    # went where either side was slow: a client that follows late, or a broker that does, after a
+    # client that shuts down and closes later (Java).
+    went = _bare_segments_out(before, after)
+    return ClosedBy.BROKER if went is None or went <= 1 else ClosedBy.UNKNOWN
 
 
 def _after_data(before: TcpInfo, after: TcpInfo) -> ClosedBy:
@@ -262,6 +270,16 @@ def _closing_segments(before: TcpInfo, after: TcpInfo) -> int | None:
     data = after.data_segments_in - before.data_segments_in
     sent_data = (after.bytes_sent or 0) > (before.bytes_sent or 0)
     return after.segments_in - before.segments_in - data - int(sent_data)
+
+
+def _bare_segments_out(before: TcpInfo, after: TcpInfo) -> int | None:
+    """Count the segments without data that the client sent since; None where nobody counts."""
+    if before.segments_out is None or after.segments_out is None:
+        return None
+    if before.data_segments_out is None or after.data_segments_out is None:
+        return None
+    data = after.data_segments_out - before.data_segments_out
+    return after.segments_out - before.segments_out - data
 
 
 def _by_bytes_alone(came: int) -> ClosedBy:

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 __all__ = ["Engine", "PollOutcome"]
 
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from exporter.core.accounts import Bookkeeping
 from exporter.core.attribution import Attributor
 from exporter.core.classifier import Standing, classify, steps_of
+from exporter.core.counts import Counts
 from exporter.core.directory import Directory
 from exporter.core.excess import find_excess
-from exporter.core.expected import ClientUse, default_idle_limit, expected_by_broker
+from exporter.core.expected import default_idle_limit
 from exporter.core.ledger import Ledger
-from exporter.core.needs import Need, Needs
 from exporter.core.tracker import Tracker
 from exporter.core.view import Connections, Timings, View
 from exporter.model import (
@@ -57,20 +57,8 @@ REFRESH_SECONDS = 30.0
 # Excess is a matter of half minutes; it is looked for so often, and after each read of metrics.
 EXCESS_SECONDS = 5.0
 
-# Nobody needs a connection of these classes, so they do not make one expected.
-_NOT_EXPECTED = frozenset({ConnectionClass.ZOMBIE, ConnectionClass.EXCESS})
-_NO_COUNTS = dict.fromkeys(ConnectionClass, 0)
-
-
 # Endings that findings look back on: 25 minutes of one a second.
 REMEMBERED_ENDINGS = 2000
-
-
-class _Use(NamedTuple):
-    """One of a client's connections to a broker, and the roles of them all."""
-
-    view: View
-    roles: set[Role]
 
 
 @dataclass(slots=True)
@@ -98,11 +86,7 @@ class Engine:
         self._pending_opened: dict[int, float] = {}
         self._unseen_keys: dict[tuple[Endpoint, bool], ClientBroker] = {}
         self._remotes: dict[str, set[Endpoint]] = defaultdict(set)
-        self._counts: dict[ClientBroker, dict[ConnectionClass, int]] = {}
-        self._useful: dict[ClientBroker, int] = {}
-        self._rungs: Mapping[OwnerRung, int] = {}
-        self._expected: dict[ClientBroker, Expectation] = {}
-        self._needs = Needs()
+        self._counts = Counts(self._rule_of, self._has_learned)
         self._excess: dict[int, Excess] = {}
         self._excess_at = float("-inf")
         self._next_due = float("-inf")
@@ -124,9 +108,8 @@ class Engine:
         """Take one reading of the socket table."""
         now = kernel.at
         if self._at is not None:
-            self.ledger.integrate(
-                self._counts, self._useful, self._expected, max(0.0, now - self._at)
-            )
+            counts, since = self._counts, max(0.0, now - self._at)
+            self.ledger.integrate(counts.by_class, counts.useful, counts.expected, since)
         self._at = now
         self._unseen_keys.clear()
         changes = self.tracker.update(kernel, owners)
@@ -147,7 +130,7 @@ class Engine:
         for closed in changes.closed:
             self._close(closed, now)
         self._count_opened(now)
-        if self._recount or self._needs.is_due(now):
+        if self._recount or self._counts.is_due(now):
             self._count(now)
         new = any(tracked.cookie not in self.attributor.attributions for tracked in changes.opened)
         return PollOutcome(changes, new)
@@ -210,12 +193,12 @@ class Engine:
     @property
     def counts(self) -> Mapping[ClientBroker, Mapping[ConnectionClass, int]]:
         """Connections by client, broker and class; replaced, never changed, by a poll."""
-        return self._counts
+        return self._counts.by_class
 
     @property
     def expected(self) -> Mapping[ClientBroker, Expectation]:
         """What each client whose metrics are known should hold; replaced, never changed."""
-        return self._expected
+        return self._counts.expected
 
     @property
     def timings(self) -> Mapping[ClientBroker, Timing]:
@@ -225,7 +208,7 @@ class Engine:
     @property
     def owner_rungs(self) -> Mapping[OwnerRung, int]:
         """Connections by the rung that told their owner; replaced, never changed, by a poll."""
-        return self._rungs
+        return self._counts.rungs
 
     # ---- looking ------------------------------------------------------------------------------
 
@@ -427,7 +410,7 @@ class Engine:
         self._moved(cookie, closed.rest)
         view = self._views.pop(cookie)
         self.attributor.forget((cookie,))
-        self._needs.lose(view, closed.closed_by, now)
+        self._counts.lose(view, closed.closed_by, now)
         if self._pending_opened.pop(cookie, None) is not None:
             self.ledger.opened(view.key)
             self._accounts.opened(cookie, view.opened_at)
@@ -487,32 +470,7 @@ class Engine:
     def _count(self, now: float) -> None:
         self._recount = False
         self.changes += 1
-        counts: dict[ClientBroker, dict[ConnectionClass, int]] = {
-            key: dict(_NO_COUNTS) for key in self._counts if key in self._expected
-        }
-        useful: Counter[ClientBroker] = Counter()
-        uses: dict[tuple[ClientBroker, ClientKey], _Use] = {}
-        for view in self._views.values():
-            by_class = counts.get(view.key)
-            if by_class is None:
-                by_class = counts[view.key] = dict(_NO_COUNTS)
-            by_class[view.verdict.connection_class] += 1
-            useful[view.key] += view.verdict.useful
-            attribution = view.attribution
-            if attribution is not None and view.verdict.connection_class not in _NOT_EXPECTED:
-                use = uses.setdefault((view.key, attribution.client), _Use(view, set()))
-                use.roles.add(view.verdict.role)
-        needs = self._needs.update(
-            (
-                Need(use.view, expected_by_broker(self._use_of(use.view, use.roles)))
-                for use in uses.values()
-            ),
-            now,
-        )
-        self._expected = _sums(needs)
-        self._accounts.expect(needs, now)
-        self._counts, self._useful = counts, dict(useful)
-        self._rungs = Counter(view.owner.rung for view in self._views.values())
+        self._accounts.expect(self._counts.count(self._views.values(), now), now)
         self.ledger.fold_old(now)
 
     def _learn_versions(self, reading: SourceReading) -> None:
@@ -529,30 +487,6 @@ class Engine:
         if attribution is None:
             return None
         return self._versions.get(attribution.client.source, {}).get(attribution.client)
-
-    def _use_of(self, view: View, roles: Iterable[Role]) -> ClientUse:
-        attribution = view.attribution
-        rule = self._rule_of(attribution, view.owner)
-        return ClientUse(
-            library=view.library,
-            kind=attribution.client.kind if attribution is not None else ClientKind.UNKNOWN,
-            roles=frozenset(roles),
-            learned=attribution is not None and self._has_learned(attribution),
-            configured=rule.connections_per_broker if rule is not None else None,
-        )
-
-
-def _sums(needs: Iterable[Need]) -> dict[ClientBroker, Expectation]:
-    """Add up what instances of one name need: librdkafka calls every client `rdkafka`."""
-    summed: dict[ClientBroker, Expectation] = {}
-    for view, each in needs:
-        known = summed.get(view.key)
-        summed[view.key] = (
-            each
-            if known is None
-            else Expectation(known.count + each.count, known.rules + each.rules)
-        )
-    return summed
 
 
 def _series_of(view: View) -> tuple[object, ...]:

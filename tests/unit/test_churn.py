@@ -63,6 +63,21 @@ def test_a_broker_that_closes_what_the_client_wants_to_keep():
     assert causes(every(10.0, by=ClosedBy.BROKER), 1_045.0) == ["broker idle limit"]
 
 
+def by_each(*by):
+    return [ending(1_000 + 10.0 * n, by=each) for n, each in enumerate(by)]
+
+
+def test_endings_of_which_nobody_knows_whose_they_were_leave_it_to_the_others():
+    broker, unknown, client = ClosedBy.BROKER, ClosedBy.UNKNOWN, ClosedBy.CLIENT
+    assert causes(by_each(broker, unknown, unknown, broker, unknown), 1_045.0) == [
+        "broker idle limit"
+    ]
+    assert causes(by_each(*[unknown] * 5), 1_045.0) == ["metadata refresh"]
+    assert causes(by_each(broker, unknown, client, client, unknown), 1_045.0) == [
+        "metadata refresh"
+    ]
+
+
 def test_timing_noise_hides_no_pattern():
     endings = [ending(1_000 + 10 * n + (-1) ** n, life=10 + 0.9 * (-1) ** n) for n in range(6)]
     assert causes(endings, 1_055.0) == ["metadata refresh"]
