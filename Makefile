@@ -8,7 +8,7 @@ HELM := $(if $(BROKERWIRE_CACHE),$(BROKERWIRE_CACHE),.cache)/helm/current
 FOR ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check test test-fast bench golden lock clean
+.PHONY: help demo setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check test test-fast test-spark bench golden lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -79,10 +79,13 @@ dashboards: docs ## The Grafana dashboards, and the chart's copies of them
 
 check: lint docs-check test-fast ## What to run before a push: a minute, no brokers
 
+test-spark: setup $(VENV)/.spark tools ## The tests of the rollups, brokers left out
+	$(BIN)/pytest -q -m "spark and not lab"
+
 test-fast: setup ## The tests that need no broker and no browser
 	$(BIN)/pytest -q -m "not lab and not browser and not helm and not container and not spark"
 
-test: setup tools prometheus helm container-tools lab lint docs-check ## Install what the tests need and pass all of them
+test: setup $(VENV)/.spark tools prometheus helm container-tools lab lint docs-check ## Install what the tests need and pass all of them
 	$(BIN)/pytest
 
 bench: setup ## Make the figures of docs/performance.md (half an hour)

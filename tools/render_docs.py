@@ -27,7 +27,10 @@ _GROUPS = {
     "brokerwire_": "Of the agent",
     "process_": "Of the agent's process",
 }
-_ROOMS = ("", "sources", "core", "sinks", "alerts", "commands", "demo")
+_ROOMS = {
+    "exporter": ("", "sources", "core", "sinks", "alerts", "commands", "demo"),
+    "spark_rollups": ("", "transforms", "jobs", "simulate", "report", "commands"),
+}
 _DOCUMENTS = ("connections_document", "findings_document", "sources_document")
 
 
@@ -70,16 +73,18 @@ def _filled(page: Path, text: str) -> str:
 
 def _modules() -> str:
     """List every module by its room, with the first line of its docstring."""
-    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    if rooms != {room for room in _ROOMS if room}:
-        raise SystemExit(f"tools/render_docs.py must name each package in _ROOMS: {sorted(rooms)}")
     lines: list[str] = []
-    for room in _ROOMS:
-        lines += [f"### {PACKAGE.name}/{room}".rstrip("/"), "", "| module | |", "| --- | --- |"]
-        for path in sorted((PACKAGE / room).glob("*.py")):
-            if not path.name.startswith("__"):
-                lines.append(f"| `{path.stem}` | {_first_line(path)} |")
-        lines.append("")
+    for name, rooms in _ROOMS.items():
+        package = DOCS.parent / name
+        found = {path.parent.name for path in package.glob("*/__init__.py")}
+        if found != {room for room in rooms if room}:
+            raise SystemExit(f"tools/render_docs.py must name each room of {name}: {sorted(found)}")
+        for room in rooms:
+            lines += [f"### {name}/{room}".rstrip("/"), "", "| module | |", "| --- | --- |"]
+            for path in sorted((package / room).glob("*.py")):
+                if not path.name.startswith("__"):
+                    lines.append(f"| `{path.stem}` | {_first_line(path)} |")
+            lines.append("")
     return "\n".join(lines)
 
 

@@ -1,0 +1,76 @@
+"""`brokerwire-rollups batch`: journal files, or a range of a topic, into the tables."""
+
+from __future__ import annotations
+
+__all__ = ["add_parser"]
+
+import argparse
+
+from spark_rollups.commands.arguments import (
+    Commands,
+    add_session_flags,
+    add_tables_flag,
+    open_tables,
+    talk,
+)
+from spark_rollups.commands.kafka import add_kafka_flags, options_of
+from spark_rollups.errors import UsageError
+
+EPILOG = """\
+examples:
+  brokerwire-rollups batch --input /var/log/brokerwire --tables tables
+  brokerwire-rollups batch --input 's3a://journals/2026-11-*/' --tables s3a://fleet/tables
+  brokerwire-rollups batch --kafka kafka:9092 --topic brokerwire --tables tables
+
+Run it as often as you like: files that were read are left alone, only the hours that changed are
+written, and what is read twice changes nothing."""
+
+
+def add_parser(commands: Commands) -> None:
+    """Add `batch`."""
+    parser = commands.add_parser(
+        "batch",
+        help="bring the tables up to date once",
+        description="Bring the tables up to date with what is new.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder, file or pattern of journal files; may be given several times",
+    )
+    add_kafka_flags(parser)
+    parser.add_argument(
+        "--from-offsets",
+        default="earliest",
+        metavar="JSON",
+        help='where to begin, as {"topic": {"0": 23, "1": -2}} (default: earliest)',
+    )
+    parser.add_argument(
+        "--to-offsets", default="latest", metavar="JSON", help="where to end (default: latest)"
+    )
+    add_tables_flag(parser)
+    add_session_flags(parser)
+    parser.set_defaults(execute=_execute)
+
+
+def _execute(options: argparse.Namespace) -> int:
+    if bool(options.input) == bool(options.kafka):
+        raise UsageError("give --input or --kafka, and not both")
+    tables = open_tables(options)
+    from spark_rollups.jobs.batch import batch_files, batch_kafka
+
+    if options.kafka:
+        ranged = {"startingOffsets": options.from_offsets, "endingOffsets": options.to_offsets}
+        loads = batch_kafka(tables, options_of(options) | ranged, talk)
+    else:
+        loads = batch_files(tables, options.input, talk)
+    if not loads:
+        talk("nothing new")
+    quarantined = sum(load.quarantined for load in loads)
+    if quarantined:
+        talk(f"{quarantined} texts could not be read: see {tables.path('quarantine')}")
+    return 0

@@ -1,0 +1,1 @@
+"""What runs: the jobs that bring the tables up to date."""

@@ -1,0 +1,105 @@
+"""The Spark session of every command: local unless told otherwise, quiet, in UTC."""
+
+from __future__ import annotations
+
+__all__ = ["check_java", "spark_session"]
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from spark_rollups.errors import MissingPartError
+from spark_rollups.jars import jar_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+_LEAST_JAVA: Final = 17
+_ADVICE: Final = (
+    "apt-get install openjdk-17-jre-headless, or set JAVA_HOME to a JDK of version 17 or later"
+)
+_LOGGING: Final = Path(__file__).parent / "log4j2.properties"
+
+# Small tables, one machine: Delta's and Spark's defaults are made for large clusters.
+_LOCAL: Final = {
+    "spark.sql.shuffle.partitions": "16",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+_ALWAYS: Final = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    # Nobody looks at the plans, and those of a hundred columns cost more to write than to run.
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.maxToStringFields": "1",
+}
+
+
+def spark_session(
+    app: str,
+    *,
+    master: str | None = None,
+    memory: str = "2g",
+    settings: Mapping[str, str] | None = None,
+    java_options: str = "",
+) -> SparkSession:
+    """Start Spark, or take the session that spark-submit has prepared.
+
+    Under spark-submit its own master and jars stand; otherwise it is `local[*]` and the jars
+    come from the cache.
+
+    Raises:
+        MissingPartError: there is no JDK, no PySpark, or no jars.
+
+    """
+    try:
+        from pyspark import SparkConf
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingPartError(
+            "the rollups need PySpark: pip install 'brokerwire[spark]'"
+        ) from error
+    check_java()
+    conf = SparkConf()
+    chosen = dict(_ALWAYS)
+    if not conf.contains("spark.master"):
+        chosen["spark.master"] = master or "local[*]"
+        if chosen["spark.master"].startswith("local"):
+            chosen |= _LOCAL
+        chosen["spark.driver.memory"] = memory
+        chosen["spark.jars"] = ",".join(str(path) for path in jar_paths())
+        logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+        chosen["spark.driver.extraJavaOptions"] = f"{logging} {java_options}"
+        chosen["spark.ui.showConsoleProgress"] = "true" if sys.stderr.isatty() else "false"
+    for key, value in (chosen | dict(settings or {})).items():
+        conf.set(key, value)
+    return SparkSession.builder.config(conf=conf).appName(app).getOrCreate()
+
+
+def check_java() -> None:
+    """Make sure that there is a JDK that Spark runs on.
+
+    Raises:
+        MissingPartError: there is none, or it is too old; the message says how to get one.
+
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        raise MissingPartError(f"Spark needs a JDK and there is none: {_ADVICE}")
+    done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603
+    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    if found is None or int(found[1]) < _LEAST_JAVA:
+        version = found[1] if found else "unknown"
+        raise MissingPartError(
+            f"Spark needs a JDK of version 17 or later, not {version}: {_ADVICE}"
+        )

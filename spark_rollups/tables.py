@@ -1,0 +1,168 @@
+"""The tables in their folder: read, joined by key, and replaced by the hour or day."""
+
+from __future__ import annotations
+
+__all__ = ["Tables", "hours_of"]
+
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from spark_rollups.errors import RollupsError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+_TRIES: Final = 8
+
+
+class Tables:
+    """Delta tables below one folder (or bucket), by name."""
+
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        self.spark = spark
+        self._root = root.rstrip("/")
+
+    def path(self, name: str) -> str:
+        """Return where a table lies."""
+        return f"{self._root}/{name}"
+
+    def exists(self, name: str) -> bool:
+        """Tell whether a table has been made."""
+        from delta.tables import DeltaTable
+
+        return bool(DeltaTable.isDeltaTable(self.spark, self.path(name)))
+
+    def read(self, name: str) -> DataFrame:
+        """Return a table as it is now."""
+        return self.spark.read.format("delta").load(self.path(name))
+
+    def version(self, name: str) -> int:
+        """Return the number of a table's last commit."""
+        from delta.tables import DeltaTable
+
+        history = DeltaTable.forPath(self.spark, self.path(name)).history(1)
+        return int(history.select("version").first()[0])
+
+    def create(self, name: str, like: DataFrame, partition: str | None = None) -> None:
+        """Make an empty table unless it is there."""
+        from delta.tables import DeltaTable
+
+        if self.exists(name):
+            return
+        table = DeltaTable.createIfNotExists(self.spark).location(self.path(name))
+        table = table.addColumns(like.schema)
+        (table.partitionedBy(partition) if partition else table).execute()
+
+    def join(
+        self,
+        name: str,
+        rows: DataFrame,
+        *,
+        key: Sequence[str],
+        updates: Mapping[str, str],
+        within: str = "true",
+    ) -> None:
+        """Join rows into a table by key: what is there is changed by `updates`, the rest is new.
+
+        One atomic commit that sees what others commit meanwhile (or begins anew). A row that
+        changes nothing is left alone, so that a replay writes no file. `within` limits the part
+        of the table that is looked at; `t` is the table, `s` the rows.
+        """
+        from delta.tables import DeltaTable
+
+        same = " AND ".join(f"t.{column} <=> s.{column}" for column in key)
+        news = " OR ".join(f"NOT (t.{column} <=> {value})" for column, value in updates.items())
+
+        def merge() -> None:
+            merge = (
+                DeltaTable.forPath(self.spark, self.path(name))
+                .alias("t")
+                .merge(rows.alias("s"), f"({within}) AND {same}")
+            )
+            if updates:
+                merge = merge.whenMatchedUpdate(condition=news, set=dict(updates))
+            merge.whenNotMatchedInsertAll().withSchemaEvolution().execute()
+
+        self._retried(merge)
+
+    def join_hours(
+        self,
+        name: str,
+        rows: DataFrame,
+        hours: Collection[int],
+        *,
+        key: Sequence[str],
+        updates: Mapping[str, str],
+    ) -> None:
+        """Join rows of these hours; the rest of the table is not even looked at."""
+        within = f"t.hour IN ({_literals(hours)})"
+        self.join(name, rows, key=key, updates=updates, within=within)
+
+    def replace(
+        self, name: str, rows: DataFrame, column: str, values: Collection[int] | Collection[date]
+    ) -> None:
+        """Write the rows of these hours or days in place of all that the table has of them."""
+        if not values:
+            return
+        where = f"{column} IN ({_literals(values)})"
+
+        def write() -> None:
+            (
+                rows.write.format("delta")
+                .mode("overwrite")
+                .partitionBy(column)
+                .option("replaceWhere", where)
+                .option("mergeSchema", "true")
+                .save(self.path(name))
+            )
+
+        self._retried(write)
+
+    def hours(self, name: str) -> list[int]:
+        """Return the hours that a table has, counted from the epoch."""
+        return hours_of(self.read(name))
+
+    def count(self, name: str) -> int:
+        """Return how many rows a table has; 0 where there is none."""
+        return self.read(name).count() if self.exists(name) else 0
+
+    @staticmethod
+    def only(rows: DataFrame, column: str, values: Collection[int] | Collection[date]) -> DataFrame:
+        """Keep the rows of these hours or days, in a way that reads no other files."""
+        if not values:
+            return rows.where(F.lit(False))
+        return rows.where(f"{column} IN ({_literals(values)})")
+
+    @staticmethod
+    def _retried(write: Any) -> None:
+        from delta.exceptions import DeltaConcurrentModificationException
+
+        for _ in range(_TRIES):
+            try:
+                write()
+            except DeltaConcurrentModificationException as error:
+                last = error
+            else:
+                return
+        raise RollupsError("other writers kept changing the same hours") from last
+
+
+def hours_of(rows: DataFrame) -> list[int]:
+    """Return the distinct hours of rows, counted from the epoch, in order."""
+    hours = rows.select(F.expr("unix_seconds(hour) div 3600").alias("hour")).distinct()
+    return sorted(row["hour"] for row in hours.collect())
+
+
+def _literals(values: Collection[int] | Collection[date]) -> str:
+    """Return hours (counted from the epoch) or days as literals that no time zone can move."""
+    return ", ".join(sorted(_literal(value) for value in values))
+
+
+def _literal(value: int | date) -> str:
+    if isinstance(value, date):
+        return f"DATE '{value:%Y-%m-%d}'"
+    return f"TIMESTAMP '{datetime.fromtimestamp(value * 3600, UTC):%Y-%m-%d %H:%M:%S}+00:00'"

@@ -1,0 +1,106 @@
+"""Texts to records, each with the reason why it cannot be read, if so. Nothing is left out."""
+
+from __future__ import annotations
+
+__all__ = ["parse"]
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from spark_rollups import schemas
+from spark_rollups.schemas import BUCKETS, COUNTERS, INTERVALS, LIFETIME_COLUMNS, STATES
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_BROKEN: Final = "broken"
+_KEPT_CHARACTERS: Final = 65_536
+_END_OF_TIME_MS: Final = 4_102_444_800_000
+"""The year 2100: an agent with such a clock would make hours that nobody looks at."""
+_GREATEST_SEQ: Final = 2**31 - 1
+
+
+def parse(texts: DataFrame) -> DataFrame:
+    """Turn `raw, source` into the record's fields and `reason, raw, raw_bytes, raw_sha256, source`.
+
+    Those last are null in a good record, and all else is null in a bad one, so that the two can
+    go through one aggregation: the text is parsed once.
+    """
+    record = F.from_json(
+        "raw",
+        schemas.record_type().add(_BROKEN, "string"),
+        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN},
+    )
+    read = texts.select("raw", "source", record.alias("record"))
+    read = read.select("raw", "source", "record.*").withColumns(_buckets())
+    read = read.withColumn("reason", _reason())
+    good = F.col("reason").isNull()
+    fields = [name for name in schemas.record_type().names if name != BUCKETS]
+    return read.select(
+        *(F.when(good, F.col(name)).alias(name) for name in (*fields, *LIFETIME_COLUMNS)),
+        "reason",
+        F.when(~good, F.substring("raw", 1, _KEPT_CHARACTERS)).alias("raw"),
+        F.when(~good, F.octet_length("raw").cast("long")).alias("raw_bytes"),
+        F.when(~good, F.sha2(F.col("raw").cast("binary"), 256)).alias("raw_sha256"),
+        F.when(~good, F.col("source")).alias("source"),
+    )
+
+
+def _buckets() -> dict[str, Column]:
+    return {name: F.get(BUCKETS, F.lit(at)) for at, name in enumerate(LIFETIME_COLUMNS)}
+
+
+def _reason() -> Column:
+    """Return the first thing that is wrong, in words that are the same for the same text."""
+    numbers = [F.col(name) for name in (*COUNTERS, *INTERVALS, "seq", "at_ms", "since_ms")]
+    states = [F.col(name) for name in STATES if name not in {"final", "active"}]
+    version = F.col("schema_version")
+    checks: list[tuple[Column, Column | str]] = [
+        (~F.col("raw").rlike(r"^\s*\{"), "not a JSON object"),
+        # The parser stops at the end of the first object and would drop the second in silence.
+        (F.col("raw").rlike('"schema_version".*"schema_version"'), "more than one record"),
+        (F.col(_BROKEN).isNotNull(), "not JSON, or a field of the wrong type"),
+        (version.isNull(), "no schema_version"),
+        (
+            version != schemas.SCHEMA_VERSION,
+            F.concat(
+                F.lit("schema_version "),
+                version.cast("string"),
+                F.lit(f", known is {schemas.SCHEMA_VERSION}"),
+            ),
+        ),
+        (F.col("kind").isNull(), "no kind"),
+        (~F.col("kind").isin(*schemas.KINDS), F.concat(F.lit("unknown kind "), F.col("kind"))),
+        *_missing(),
+        *(
+            (~F.col(name).isin(*values), F.concat(F.lit(f"unknown {name} "), F.col(name)))
+            for name, values in schemas.enumerations().items()
+        ),
+        # greatest and least leave nulls out, which is what is wanted here: null is "not known".
+        (F.least(*numbers, *states) < 0, "a negative number"),
+        (F.greatest(*numbers) > schemas.GREATEST_COUNT, "a number beyond 2^53"),
+        (F.greatest(*states) > schemas.GREATEST_STATE, "a state beyond 2^32"),
+        (F.col("seq") > _GREATEST_SEQ, "a seq beyond 2^31"),
+        (~F.col("at_ms").between(1, _END_OF_TIME_MS), "at_ms is no time before the year 2100"),
+        (
+            F.size(BUCKETS) != len(LIFETIME_COLUMNS),
+            f"lifetime_buckets has not {len(LIFETIME_COLUMNS)} numbers",
+        ),
+    ]
+    words = [(when, F.lit(then) if isinstance(then, str) else then) for when, then in checks]
+    first, *rest = words
+    return reduce(lambda chain, check: chain.when(*check), rest, F.when(*first))
+
+
+def _missing() -> list[tuple[Column, str]]:
+    """Return a check for each field that a record of its kind cannot do without."""
+    kinds_of: dict[str, list[str]] = {}
+    for kind, names in schemas.REQUIRED.items():
+        for name in names:
+            kinds_of.setdefault(name, []).append(kind)
+    return [
+        (F.col("kind").isin(*kinds) & F.col(name).isNull(), f"no {name}")
+        for name, kinds in kinds_of.items()
+    ]

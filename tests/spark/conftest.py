@@ -1,0 +1,49 @@
+"""One Spark session for all tests here: starting it costs more than any of them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from spark_rollups.errors import MissingPartError
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what needs Spark, and leave PySpark's own sockets to PySpark."""
+    for item in items:
+        if "/tests/spark/" in str(item.path):
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.timeout(900))
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """Return a small local Spark, or skip with the reason; in CI a skip is a failure."""
+    from spark_rollups.session import spark_session
+
+    # The JVM's first compiler only: tests end before the second one would pay.
+    options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    try:
+        session = spark_session(
+            "tests",
+            master="local[2]",
+            memory="1g",
+            settings={"spark.sql.shuffle.partitions": "2"},
+            java_options=options,
+        )
+    except MissingPartError as error:
+        if os.environ.get("CI", "").lower() in {"1", "true"}:
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def tables(spark, tmp_path):
+    """Return tables that nobody else has."""
+    from spark_rollups.tables import Tables
+
+    return Tables(spark, str(tmp_path / "tables"))
