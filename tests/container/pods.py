@@ -27,6 +27,8 @@ BASE = "localhost/brokerwire-base:bookworm"
 CLOSED = ("--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges")
 MEMORY = ("--memory", "96m")
 LABEL = "brokerwire-test"
+# Looked up once: the tests put another `java` before it in PATH.
+JAVA = Path(shutil.which("java") or "java").resolve()
 
 
 def podman(*arguments: str, check: bool = True) -> str:
@@ -113,16 +115,15 @@ def java_by(folder: Path, command: str) -> None:
 
 def in_network(pod: Pod) -> str:
     """Return what starts the machine's JVM in the pod's network: for the broker."""
-    return f"nsenter --net={pod.network} {shutil.which('java')}"
+    return f"nsenter --net={pod.network} {JAVA}"
 
 
 def in_container(pod: Pod, uid: int, *folders: Path) -> str:
     """Return what starts the machine's JVM in a container of its own: for the client."""
-    java = Path(shutil.which("java") or "java").resolve()
-    mounted = [java.parents[1], *Path("/etc").glob("java-*-openjdk"), *folders]
+    mounted = [JAVA.parents[1], *Path("/etc").glob("java-*-openjdk"), *folders]
     mounts = " ".join(f"--volume {path}:{path}:ro" for path in mounted)
     closed = "--cap-drop all --security-opt no-new-privileges"
     return (
         f"env CONTAINERS_CONF={SETTINGS} podman run --rm --interactive --pod {pod.name} --user {uid}:{uid} {closed} {mounts}"
-        f" --workdir / {BASE} {java}"
+        f" --workdir / {BASE} {JAVA}"
     )
