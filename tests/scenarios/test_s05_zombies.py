@@ -21,7 +21,7 @@ def test_zombies_are_named_at_once_where_it_is_known_and_in_time_where_not(share
     told = play.watch(
         rules=(ClientRule(client_id="z-*", connections_max_idle=0.0),), settle_after=4.0
     )
-    waiting = play.watch(zombie_after=20.0, inlet=False)
+    waiting = play.watch(zombie_after=12.0, inlet=False)
     for generation, client in clients.items():
         name = f"z-{generation}"
         client.producer(name, properties=OFF)

@@ -114,7 +114,7 @@ def test_a_leaked_twin_is_excess(shared_cluster_3, stage):
             and watch.classes("twin").get("data") == 3
         ),
         "the leaked connections and the finding, beside the data connections",
-        seconds=60,
+        seconds=30,
     )
     # Twins share one name for their metrics, so that one connection of each pair is claimed: the
     # other one is too many. The leaked twin sends nothing: it holds bootstrap connections only.
