@@ -74,7 +74,7 @@ def _nothing(document: Document, what: str) -> str:
 
 def _paragraph(record: Mapping[str, Any]) -> str:
     from exporter.commands.records import connection_from_record
-    from exporter.core.findings import explain
+    from exporter.core.explanations import explain
 
     connection = connection_from_record(record)
     told = explain(connection)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from exporter.alerts.catalogue import ALERTS_BY_NAME
-from exporter.core.findings import REBALANCE_SECONDS, UNANSWERED_SECONDS, explain, find
+from exporter.core.explanations import explain
+from exporter.core.findings import REBALANCE_SECONDS, UNANSWERED_SECONDS, find
 from exporter.model import ClientKind, ConnectionClass, Library, Role
 from exporter.settings import ClassSettings
 from exporter.snapshot import Severity, SourceStatus
