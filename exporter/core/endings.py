@@ -19,13 +19,14 @@ from __future__ import annotations
 
 __all__ = ["ClosedConnection", "closed_unseen", "closed_watched", "judge_together"]
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.core.activity import Activity, activity_between, longest_silence
 from exporter.model import ClosedBy, TcpInfo, TcpState
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from collections.abc import Set as AbstractSet
 
     from exporter.core.tracker import TrackedConnection
@@ -54,6 +55,9 @@ _BROKER_CLOSED = frozenset({TcpState.CLOSE_WAIT, TcpState.LAST_ACK})
 _CONNECTING = frozenset({TcpState.SYN_SENT, TcpState.SYN_RECV})
 
 _TURNED_AWAY = frozenset({ClosedBy.REFUSED, ClosedBy.BROKER})
+
+# So many at once, and none left, are a broker's doing: a client that closes leaves all its brokers.
+WHOLE_BROKER = 3
 
 # What is seen at one broker at one poll, and nothing else, when it was the broker that went.
 _ENDED_BY_BROKER = frozenset({ClosedBy.BROKER, ClosedBy.REFUSED, ClosedBy.UNKNOWN})
@@ -135,7 +139,7 @@ def closed_unseen(
 
 def judge_together(
     closed: list[ClosedConnection],
-    open_owners: AbstractSet[str],
+    still_open: Collection[TrackedConnection],
     half_closed: AbstractSet[Endpoint],
 ) -> list[ClosedConnection]:
     """Judge what the counters leave open by what else happened since the last poll.
@@ -143,10 +147,12 @@ def judge_together(
     A broker that ends takes the connections of many with it, leaves those half closed that nobody
     polls (`half_closed`), and refuses the next attempts; a process that ends takes all of its own.
     """
-    by_remote: dict[Endpoint, set[ClosedBy]] = defaultdict(set)
+    open_owners = {tracked.owner.key for tracked in still_open}
+    open_remotes = {tracked.reading.remote for tracked in still_open}
+    by_remote: dict[Endpoint, Counter[ClosedBy]] = defaultdict(Counter)
     remotes: dict[str, set[Endpoint]] = defaultdict(set)
     for ended in closed:
-        by_remote[ended.remote].add(ended.closed_by)
+        by_remote[ended.remote][ended.closed_by] += 1
         if ended.tracked is not None:
             remotes[ended.tracked.owner.key].add(ended.remote)
 
@@ -156,8 +162,10 @@ def judge_together(
         owner = None if ended.tracked is None else ended.tracked.owner.key
         if owner is not None and len(remotes[owner]) > 1 and owner not in open_owners:
             return ended._replace(closed_by=ClosedBy.CLIENT)
-        others = by_remote[ended.remote]
-        if others <= _ENDED_BY_BROKER and (len(others) > 1 or ended.remote in half_closed):
+        there = by_remote[ended.remote]
+        is_told = len(there) > 1 or ended.remote in half_closed
+        is_whole = there.total() >= WHOLE_BROKER and ended.remote not in open_remotes
+        if _ENDED_BY_BROKER.issuperset(there) and (is_told or (is_whole and owner in open_owners)):
             return ended._replace(closed_by=ClosedBy.BROKER)
         return ended
 

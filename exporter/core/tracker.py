@@ -197,9 +197,8 @@ class Tracker:
         _keep_lone_firsts(changes.opened)
         self._take_events(kernel, changes)
         if any(ended.closed_by is ClosedBy.UNKNOWN for ended in changes.closed):
-            open_owners = {tracked.owner.key for tracked in known.values()}
             changes.closed = judge_together(
-                changes.closed, open_owners, self._half_closed_lately(kernel.at)
+                changes.closed, known.values(), self._half_closed_lately(kernel.at)
             )
         self._unseen = known.keys() - seen
         changes.vanished += [known[cookie] for cookie in self._unseen]

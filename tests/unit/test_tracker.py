@@ -184,6 +184,24 @@ def test_an_old_half_closed_connection_says_nothing_of_an_end_now():
     assert closed.closed_by is ClosedBy.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("count", "left", "by"),
+    [
+        pytest.param(3, ELSEWHERE, ClosedBy.BROKER, id="all that went to one broker"),
+        pytest.param(2, ELSEWHERE, ClosedBy.UNKNOWN, id="two are no proof"),
+        pytest.param(3, BROKER, ClosedBy.UNKNOWN, id="another is still open to it"),
+    ],
+)
+def test_a_broker_takes_all_its_connections_and_leaves_those_to_others(count, left, by):
+    sockets = [reading(1 + n) for n in range(count)]
+    stays = reading(9, remote=left)
+    tracker = watching(*sockets, stays)
+    later = replace(stays, at=101.0)
+    events = [hidden(socket, 101.0) for socket in sockets]
+    changes = tracker.update(kernel(101.0, later, closed=events), owned(later))
+    assert {closed.closed_by for closed in changes.closed} == {by}
+
+
 def unseen(cookie=9, **changes):
     """A conversation of two requests that no poll met: the kernel's figures of one."""
     sent = {"data_segments_out": 2, "data_segments_in": 2, "bytes_acked": 52, "bytes_sent": 50}
