@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from exporter.alerts.settings import Thresholds
     from exporter.core.engine import PollOutcome
+    from exporter.journaling import Journaling
     from exporter.model import KernelReading, SourceReading
     from exporter.settings import Settings
     from exporter.sources.psutil_table import SocketTable
@@ -61,12 +62,15 @@ class Agent:
         *,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
+        journaling: Journaling | None = None,
     ) -> None:
         """Read nothing yet. `thresholds` are those of the operator's rules, else the defaults."""
         self.settings = settings
+        self._journaling = journaling
         self._clock = clock
         self._wall_clock = wall_clock
-        self._engine = Engine(settings, started=wall_clock())
+        accounts = journaling.accounts if journaling is not None else None
+        self._engine = Engine(settings, started=wall_clock(), accounts=accounts)
         self._ladder = OwnerLadder(settings.clients.processes)
         self._open_files = OpenFilesWatch(clock=clock)
         self._limits = BrokerLimits(
@@ -116,6 +120,8 @@ class Agent:
         self._surroundings.stop()
         if self._thread.is_alive():
             self._thread.join(1.0)
+        if self._journaling is not None and not self._thread.is_alive():
+            self._journaling.finish(self._clock(), self._engine)
         self._table.close()
 
     def __enter__(self) -> Self:
@@ -165,6 +171,8 @@ class Agent:
         self._readings.append(kernel)
         self._events_lost += kernel.events_lost
         self._surroundings.tell(self._engine.directory)
+        if self._journaling is not None:
+            self._journaling.turn(kernel, self._wall_clock(), self._engine, self._snapshot)
         outcome = self._engine.poll(kernel, self._ladder.owners_of(kernel.sockets))
         self._settle_vanished(outcome, kernel)
         joined = self._join(kernel)
@@ -172,6 +180,8 @@ class Agent:
             self._inputs.hurry()
         self._polls += 1
         self._snapshot = self._make_snapshot(kernel, begun)
+        if self._journaling is not None:
+            self._journaling.found(self._snapshot)
         return self._snapshot
 
     def _run(self) -> None:

@@ -17,8 +17,8 @@ import yaml
 
 from exporter.config_nodes import Problems, shown
 from exporter.config_values import Kind, kind_of, optional_part
+from exporter.journal_settings import SECRET_NAME
 from exporter.logs import printable
-from exporter.settings import SECRET_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

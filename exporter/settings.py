@@ -15,6 +15,9 @@ __all__ = [
     "ClientRule",
     "ClientSettings",
     "JavaSourceSettings",
+    "JournalFileSettings",
+    "JournalKafkaSettings",
+    "JournalSettings",
     "KnownBroker",
     "LimitSettings",
     "LogSettings",
@@ -33,11 +36,16 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from exporter.alertmanager_settings import AlertmanagerSettings, check_credentials
+from exporter.journal_settings import (
+    JournalFileSettings,
+    JournalKafkaSettings,
+    JournalSettings,
+    check_client_secrets,
+)
 
 HIGHEST_PORT = 65535
 SHORTEST_INTERVAL = 0.01
 LISTEN_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*):([0-9]{1,5})")
-SECRET_NAME = re.compile(r"password|secret|token|ssl\.key\.pem|ssl_key|jaas", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -96,11 +104,7 @@ class MetadataCallSettings:
     """Settings of librdkafka for that call; a value `file:/path` is read from that file."""
 
     def __post_init__(self) -> None:
-        for name, value in self.client.items():
-            if SECRET_NAME.search(name) and not value.startswith("file:"):
-                raise ValueError(
-                    f"`client` must not hold a secret: put {name} into a file and write file:/path"
-                )
+        check_client_secrets(self.client)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,4 +344,10 @@ class Settings:
     web: WebSettings = WebSettings()
     alertmanager: AlertmanagerSettings | None = None
     """Post alerts to Alertmanagers; off unless this section is there."""
+    journal: JournalSettings | None = None
+    """Write a journal for the rollups; off unless this section is there."""
     log: LogSettings = LogSettings()
+
+    def __post_init__(self) -> None:
+        if self.journal is not None and self.journal.interval < self.poll.interval:
+            raise ValueError("`journal` must not have an interval shorter than poll.interval")

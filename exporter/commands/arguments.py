@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from exporter.config import read_settings
 from exporter.config_values import kind_of
 from exporter.errors import UsageError
+from exporter.journal_settings import JOURNAL_LABELS
 from exporter.settings import PortRange, Settings
 
 if TYPE_CHECKING:
     from exporter.config_values import Kind
+    from exporter.settings import JournalSettings
 
 Commands = Any  # argparse keeps the type of its subparsers to itself
 
@@ -51,6 +53,15 @@ def duration(text: str) -> float:
     return seconds
 
 
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or name not in JOURNAL_LABELS:
+        raise argparse.ArgumentTypeError(
+            f"must be NAME=VALUE, NAME one of {', '.join(JOURNAL_LABELS)}, not {text!r}"
+        )
+    return name, _value(kind_of(str, ""), value)
+
+
 def _ports(text: str) -> PortRange:
     ports: PortRange = _value(kind_of(PortRange, ""), text)
     return ports
@@ -74,6 +85,15 @@ def add_config_flags(parser: Parser) -> None:
         help="TLS and users, in the form of the Prometheus exporter-toolkit",
     )
     parser.add_argument("--web.telemetry-path", dest="telemetry_path", metavar="PATH")
+    parser.add_argument(
+        "--journal.label",
+        dest="journal_labels",
+        type=_label,
+        metavar="NAME=VALUE",
+        action="append",
+        help="where this is, for the journal's records; may be given several times",
+    )
+    parser.add_argument("--journal.agent-id", dest="agent_id", metavar="ID")
     parser.add_argument("--log.level", dest="log_level", choices=("debug", "info", "warn", "error"))
     parser.add_argument("--log.format", dest="log_format", choices=("logfmt", "json"))
 
@@ -130,9 +150,23 @@ def settings_of(options: argparse.Namespace) -> Settings:
             brokers=_changed(settings.brokers, ports),
             web=_changed(settings.web, web),
             log=_changed(settings.log, log),
+            journal=_journal(settings.journal, given),
         )
     except ValueError as error:
         raise UsageError(str(error).replace("`", "")) from error
+
+
+def _journal(journal: JournalSettings | None, given: dict[str, Any]) -> JournalSettings | None:
+    labels, agent_id = given.get("journal_labels"), given.get("agent_id")
+    if journal is None:
+        if labels or agent_id:
+            raise UsageError("--journal flags need a section journal in the configuration file")
+        return None
+    return replace(
+        journal,
+        labels=journal.labels | dict(labels or ()),
+        agent_id=agent_id or journal.agent_id,
+    )
 
 
 def _changed(section: Any, values: dict[str, Any]) -> Any:

@@ -9,17 +9,22 @@ import os
 from typing import TYPE_CHECKING
 
 from exporter.commands.arguments import Commands, add_config_flags, settings_of
-from exporter.commands.stopping import Deadline, StopSignals
+from exporter.commands.stopping import SECONDS, Deadline, StopSignals
+from exporter.errors import UsageError
+from exporter.journal_settings import JOURNAL_LABELS
+from exporter.values_in_files import read_value
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from exporter.agent import Agent
     from exporter.alertmanager_settings import AlertmanagerTarget
     from exporter.alerts.settings import RuleSettings
+    from exporter.journaling import Journaling
     from exporter.settings import Settings
     from exporter.sinks.alertmanager import AlertmanagerSink
+    from exporter.sinks.journal import JournalSink
 
 log = logging.getLogger("brokerwire")
 
@@ -32,7 +37,8 @@ examples:
   brokerwire run --config /etc/brokerwire/brokerwire.yaml
   brokerwire run --web.listen-address 127.0.0.1:10920 --log.format json
 
-It serves /metrics, a page on /, and /api/v1/connections. SIGTERM ends it within a second."""
+It serves /metrics, a page on /, and /api/v1/connections. SIGTERM ends it within a second, with
+a journal in Kafka after journal.kafka.flush_timeout at most."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -63,7 +69,8 @@ def _serve(settings: Settings, signals: StopSignals) -> None:
     from exporter.sinks.web import WebServer
 
     rules = _rule_settings(settings)
-    agent = Agent(settings, rules.thresholds)
+    journal, journaling = _journal(settings)
+    agent = Agent(settings, rules.thresholds, journaling=journaling)
     alerts = _alertmanager_sink(settings, rules, agent)
     server = WebServer(
         settings.web,
@@ -72,11 +79,13 @@ def _serve(settings: Settings, signals: StopSignals) -> None:
         statistics=settings.sources.librdkafka,
         limits=settings.limits,
         is_alive=agent.is_healthy,
-        readings=() if alerts is None else (alerts.readings,),
+        readings=[part.readings for part in (alerts, journal) if part is not None],
     )
     # First the address: where it is taken, nothing else is to begin.
     server.start()
     try:
+        if journal is not None:
+            journal.start()
         agent.start()
         if alerts is not None:
             alerts.start()
@@ -86,11 +95,44 @@ def _serve(settings: Settings, signals: StopSignals) -> None:
         name = signals.wait()
         log.info("stopping", extra={"signal": name})
     finally:
-        with Deadline():
+        with Deadline(SECONDS + (0.0 if journal is None else journal.stop_seconds)):
             if alerts is not None:
                 alerts.stop()
             server.stop()
             agent.stop()
+            if journal is not None:
+                # After the agent, whose last act is its last batch.
+                journal.stop()
+
+
+def _journal(settings: Settings) -> tuple[JournalSink | None, Journaling | None]:
+    if settings.journal is None:
+        return None, None
+    from exporter import __version__
+    from exporter.journal import Place
+    from exporter.journaling import Journaling
+    from exporter.sinks.journal import JournalSink
+    from exporter.sources.own_identity import own_identity
+
+    port = settings.web.listen_addresses[0].rpartition(":")[2]
+    place = Place(
+        agent_id=settings.journal.agent_id or own_identity(port),
+        agent_version=__version__,
+        labels={name: _label(name, settings.journal.labels) for name in JOURNAL_LABELS},
+    )
+    sink = JournalSink(settings.journal, place.agent_id, settings.limits.label_bytes)
+    return sink, Journaling(settings, place, sink)
+
+
+def _label(name: str, labels: Mapping[str, str]) -> str | None:
+    """Return one label of the journal; a file that is not there is a mistake to be told at once."""
+    value = labels.get(name)
+    if value is None:
+        return None
+    try:
+        return read_value(name, value) or None
+    except ValueError as error:
+        raise UsageError(f"journal.labels: {error}") from error
 
 
 def _rule_settings(settings: Settings) -> RuleSettings:

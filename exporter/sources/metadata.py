@@ -8,17 +8,14 @@ from __future__ import annotations
 
 __all__ = ["brokers_by_metadata"]
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exporter.errors import SourceUnavailableError
 from exporter.settings import KnownBroker
+from exporter.values_in_files import read_value
 
 if TYPE_CHECKING:
     from exporter.settings import MetadataCallSettings
-
-FILE_PREFIX = "file:"
-MOST_SECRET_BYTES = 64 * 1024
 
 # One question, no statistics, no pushed telemetry, no group joined: ask, and be gone.
 _OWN_SETTINGS = {
@@ -43,7 +40,10 @@ def brokers_by_metadata(settings: MetadataCallSettings) -> tuple[KnownBroker, ..
     from confluent_kafka import Consumer, KafkaException
 
     servers = settings.bootstrap_servers
-    wanted = {name: _value(name, value) for name, value in settings.client.items()}
+    try:
+        wanted = {name: read_value(name, value) for name, value in settings.client.items()}
+    except ValueError as error:
+        raise SourceUnavailableError(f"brokers.metadata.client: {error}") from error
     try:
         client = Consumer(wanted | _OWN_SETTINGS | {"bootstrap.servers": servers})
     except (KafkaException, ValueError, TypeError) as error:
@@ -64,17 +64,3 @@ def brokers_by_metadata(settings: MetadataCallSettings) -> tuple[KnownBroker, ..
         KnownBroker(id=broker.id, host=broker.host, port=broker.port)
         for broker in answer.brokers.values()
     )
-
-
-def _value(name: str, value: str) -> str:
-    if not value.startswith(FILE_PREFIX):
-        return value
-    path = value.removeprefix(FILE_PREFIX)
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(MOST_SECRET_BYTES).decode().rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not text"
-        raise SourceUnavailableError(
-            f"brokers.metadata.client: cannot read {path!r} for {name}: {reason}"
-        ) from error

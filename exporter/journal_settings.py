@@ -1,0 +1,124 @@
+"""The section `journal` of the configuration."""
+
+from __future__ import annotations
+
+__all__ = [
+    "JOURNAL_LABELS",
+    "JournalFileSettings",
+    "JournalKafkaSettings",
+    "JournalSettings",
+    "check_client_secrets",
+]
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SECRET_NAME = re.compile(r"password|secret|token|ssl\.key\.pem|ssl_key|jaas", re.IGNORECASE)
+JOURNAL_LABELS = ("cluster", "kafka_cluster", "namespace", "service", "pod", "node")
+MINUTE_MS = 60_000
+SHORTEST_INTERVAL_MS = 1000
+LONGEST_ID = 256
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+# What the journal's promise rests on: in order, once, and never given up.
+OWN_CLIENT_SETTINGS = (
+    "bootstrap.servers",
+    "client.id",
+    "enable.idempotence",
+    "acks",
+    "message.timeout.ms",
+    "delivery.timeout.ms",
+    "transactional.id",
+    "statistics.interval.ms",
+)
+
+
+def check_client_secrets(client: Mapping[str, str]) -> None:
+    """Refuse a secret that stands in the file.
+
+    Raises:
+        ValueError: with the setting's name, never with its value.
+    """
+    for name, value in client.items():
+        if SECRET_NAME.search(name) and not value.startswith("file:"):
+            raise ValueError(
+                f"`client` must not hold a secret: put {name} into a file and write file:/path"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalFileSettings:
+    """Write the journal to files of JSON lines. No more than `max_files` times `max_bytes`."""
+
+    path: str
+    """The file that is written; full ones stay beside it under `NAME-TIME-SEQ.EXTENSION`."""
+    max_bytes: int = 64 * 1024 * 1024
+    """A file that would grow larger is put aside, and a new one begun."""
+    max_files: int = 8
+    """Files that are kept, the one that is written included; the oldest go."""
+
+    def __post_init__(self) -> None:
+        if self.path.endswith("/"):
+            raise ValueError("`path` must name a file, not a folder")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalKafkaSettings:
+    """Write the journal to a Kafka topic. The agent holds connections to brokers for this."""
+
+    bootstrap_servers: str
+    """Where to connect, as in a client: `broker-1:9092,broker-2:9092`."""
+    spool_folder: str
+    """Folder of this agent alone, where records wait until brokers have them."""
+    topic: str = "brokerwire-journal"
+    """The topic; its messages have `agent_id` as their key."""
+    spool_max_bytes: int = 64 * 1024 * 1024
+    """Room for records that wait; beyond it the oldest go, and are counted."""
+    flush_timeout: float = 5.0
+    """How long SIGTERM waits for brokers; what they do not have by then stays in the spool."""
+    client: dict[str, str] = field(default_factory=dict)
+    """Settings of librdkafka, such as those of TLS and SASL; `file:/path` is read from a file."""
+
+    def __post_init__(self) -> None:
+        if not _TOPIC.fullmatch(self.topic):
+            raise ValueError("`topic` must have only letters, digits, dot, underscore and minus")
+        check_client_secrets(self.client)
+        for name in self.client:
+            if name in OWN_CLIENT_SETTINGS:
+                raise ValueError(f"`client` must not set {name}: the journal has to")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalSettings:
+    """Write counters that only grow, each minute, for whoever adds up a fleet (docs/journal.md)."""
+
+    interval: float = 60.0
+    """Time between two batches of records; it must divide a minute."""
+    agent_id: str | None = None
+    """Name of this agent, equal over restarts; by default the pod's uid, or host and port."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """Where this is: cluster, kafka_cluster, namespace, service, pod, node; `file:/path` works."""
+    most_series: int = 2000
+    """Series that are told apart, in memory and in the journal; the rest adds up as `other`."""
+    file: JournalFileSettings | None = None
+    """Write to files; off unless this section is there."""
+    kafka: JournalKafkaSettings | None = None
+    """Write to a Kafka topic; off unless this section is there."""
+
+    def __post_init__(self) -> None:
+        milliseconds = round(self.interval * 1000)
+        if milliseconds < SHORTEST_INTERVAL_MS or MINUTE_MS % milliseconds:
+            raise ValueError("`interval` must divide a minute and be 1s or more: 1m, 30s, 10s ...")
+        if self.agent_id is not None and len(self.agent_id) > LONGEST_ID:
+            raise ValueError(f"`agent_id` must not be longer than {LONGEST_ID} characters")
+        for name in self.labels:
+            if name not in JOURNAL_LABELS:
+                raise ValueError(
+                    f"`labels` must not have {name!r}; known here: {', '.join(JOURNAL_LABELS)}"
+                )
+        if self.file is None and self.kafka is None:
+            raise ValueError("`file` or `kafka` is needed: somewhere it must be written to")
