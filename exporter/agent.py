@@ -172,6 +172,7 @@ class Agent:
         self._events_lost += kernel.events_lost
         self._surroundings.tell(self._engine.directory)
         if self._journaling is not None:
+            kernel = self._journaling.without_own(kernel, self._engine)
             self._journaling.turn(kernel, self._wall_clock(), self._engine, self._snapshot)
         outcome = self._engine.poll(kernel, self._ladder.owners_of(kernel.sockets))
         self._settle_vanished(outcome, kernel)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["SCHEMA_VERSION", "AgentFigures", "Batch", "Place"]
+__all__ = ["OWN_RECEIVE_BUFFER", "SCHEMA_VERSION", "AgentFigures", "Batch", "Place"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SCHEMA_VERSION = 1
+
+# The receive buffer of the agent's own connections to brokers: a size that no client uses, so that
+# they are known by it when they end before any poll has met them.
+OWN_RECEIVE_BUFFER = 12_347
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

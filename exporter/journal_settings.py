@@ -34,6 +34,7 @@ OWN_CLIENT_SETTINGS = (
     "delivery.timeout.ms",
     "transactional.id",
     "statistics.interval.ms",
+    "socket.receive.buffer.bytes",
 )
 
 

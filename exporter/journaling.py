@@ -5,9 +5,11 @@ from __future__ import annotations
 __all__ = ["Journaling", "Outlet"]
 
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from exporter.core.journal import Journal
+from exporter.core.own_connections import got_through, is_own
 from exporter.journal import AgentFigures
 from exporter.snapshot import BrokerLimits
 
@@ -30,6 +32,7 @@ class Outlet(Protocol):
     @property
     def own_opened(self) -> int: ...  # noqa: D102
     def take(self, batch: Batch) -> None: ...  # noqa: D102
+    def count_own_failures(self, count: int) -> None: ...  # noqa: D102
 
 
 class Journaling:
@@ -39,6 +42,7 @@ class Journaling:
         if settings.journal is None:
             raise AssertionError("the journal is off")
         self._outlet = outlet
+        self._connects = settings.journal.kafka is not None
         self._status: PollStatus | None = None
         self._journal = Journal(
             place,
@@ -54,6 +58,17 @@ class Journaling:
     def accounts(self) -> Accounts:
         """Where the engine counts."""
         return self._journal.accounts
+
+    def without_own(self, kernel: KernelReading, engine: Engine) -> KernelReading:
+        """Take the ends of the agent's own connections out: they are no client's."""
+        own = [closed for closed in kernel.closed if is_own(closed)] if self._connects else []
+        if not own:
+            return kernel
+        # One that was closed just when its owner was looked for was not known as ours.
+        engine.leave_out((closed.cookie for closed in own), kernel.at)
+        self._outlet.count_own_failures(sum(not got_through(closed) for closed in own))
+        kept = tuple(closed for closed in kernel.closed if closed not in own)
+        return replace(kernel, closed=kept)
 
     def turn(
         self, kernel: KernelReading, wall_time: float, engine: Engine, snapshot: Snapshot | None

@@ -226,7 +226,8 @@ class ClosedSocket(NamedTuple):
     """One destroy event: a socket that is gone, with its last figures.
 
     `remote.port` is 0 where the kernel no longer knew it (refused or aborted).
-    The kernel gives no inode, uid or cgroup here.
+    The kernel gives no inode, uid or cgroup here. `window` is how many bytes the socket would have
+    received at once, which follows from its receive buffer, and `segment` its largest segment.
     """
 
     at: float
@@ -234,6 +235,8 @@ class ClosedSocket(NamedTuple):
     local: Endpoint
     remote: Endpoint
     info: TcpInfo | None
+    window: int | None = None
+    segment: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

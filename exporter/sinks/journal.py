@@ -62,6 +62,7 @@ class JournalSink:
             self._lanes.append(Lane("spool", self._spool.add, wall_clock))
         self._queue: deque[Batch] = deque()
         self._unwritten = 0
+        self._own_failures = 0
         self._condition = threading.Condition()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="brokerwire-journal", daemon=True)
@@ -106,6 +107,10 @@ class JournalSink:
                 self._unwritten += len(self._queue.popleft().records)
             self._condition.notify()
 
+    def count_own_failures(self, count: int) -> None:
+        """Count attempts to connect of the agent itself that did not get through."""
+        self._own_failures += count
+
     @property
     def dropped_records(self) -> int:
         """Records that the journal could not keep, all ways together."""
@@ -119,7 +124,8 @@ class JournalSink:
     @property
     def own_opened(self) -> int:
         """Connections to brokers that the agent itself has begun to open."""
-        return 0 if self._kafka is None else self._kafka.own_opened
+        established = 0 if self._kafka is None else self._kafka.own_established
+        return established + self._own_failures
 
     # ---- for the metrics ----------------------------------------------------------------------
 

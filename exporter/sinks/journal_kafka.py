@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from exporter.journal import OWN_RECEIVE_BUFFER
 from exporter.sinks.journal_lane import Figures
 from exporter.values_in_files import read_value
 
@@ -42,13 +43,15 @@ _DEFAULTS = {
     # A connection more is what this tool is against: ask seldom, and only brokers that are needed.
     "reconnect.backoff.max.ms": 30_000,
     "enable.metrics.push": False,
-    "log_level": 3,
+    # What goes wrong comes as errors, too, which are told once.
+    "log_level": 0,
 }
 _OWN = {
     "client.id": "brokerwire-journal",
     "enable.idempotence": True,
     "message.timeout.ms": 0,
     "statistics.interval.ms": 1000,
+    "socket.receive.buffer.bytes": OWN_RECEIVE_BUFFER,
 }
 _NOT_CONNECTED = frozenset({"INIT", "DOWN", "TRY_CONNECT", "CONNECT"})
 
@@ -77,7 +80,7 @@ class KafkaDelivery:
     ) -> None:
         self.figures = Figures()
         self.own_connections = 0
-        self.own_opened = 0
+        self.own_established = 0
         self._settings = settings
         self._key = agent_id.encode()
         self._spool = spool
@@ -85,7 +88,6 @@ class KafkaDelivery:
         self._wall_clock = wall_clock
         self._sending: dict[str, _Sending] = {}
         self._producer: Any = None
-        self._opened_before = 0
         self._broken = False
         self._await_all = False
         self._pause_until = float("-inf")
@@ -149,7 +151,7 @@ class KafkaDelivery:
             self._producer.purge()
             return
         self._producer, self._broken = None, False
-        self._opened_before = self.own_opened
+        self.own_connections = 0
 
     def _wait(self) -> None:
         if self._producer is None:
@@ -238,8 +240,7 @@ class KafkaDelivery:
                     "bootstrap.servers": settings.bootstrap_servers,
                     "error_cb": self._take_error,
                     "stats_cb": self._take_statistics,
-                },
-                logger=logging.getLogger("brokerwire.librdkafka"),
+                }
             )
         except (KafkaException, TypeError) as error:
             # The library's text may quote a value: only the kind of the mistake is shown.
@@ -260,8 +261,10 @@ class KafkaDelivery:
 
     def _take_statistics(self, text: str) -> None:
         brokers = json.loads(text)["brokers"].values()
+        # Its own count of attempts begins anew whenever it begins a broker anew.
+        before = self.own_connections
         self.own_connections = sum(each["state"] not in _NOT_CONNECTED for each in brokers)
-        self.own_opened = self._opened_before + sum(each["connects"] for each in brokers)
+        self.own_established += max(0, self.own_connections - before)
 
     def _fail(self, text: str, *, pause: bool = False) -> None:
         self.figures.failures += 1

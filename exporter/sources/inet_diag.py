@@ -26,6 +26,9 @@ _PORTS = struct.Struct("!HH")
 # inode (without timer, interface and countdown).
 _MESSAGE = struct.Struct("=16x BBxB 36s 4x II 4x IIII")
 
+# rcv_ssthresh and advmss.
+_WINDOW = struct.Struct("=I16xI")
+
 _STATES = {
     1: TcpState.ESTABLISHED,
     2: TcpState.SYN_SENT,
@@ -93,7 +96,10 @@ def read_event(buffer: Buffer, offset: int, layout: RecordLayout, at: float) -> 
     local, remote = _endpoints(family, where)
     # Without a port the connection was refused or aborted, and its ages are wiped too.
     info = _tcp_info(buffer, offset, layout, aged=remote.port != 0)
-    return ClosedSocket(at, low | high << 32, local, remote, info)
+    window, segment = None, None
+    if layout.window_at is not None:
+        window, segment = _WINDOW.unpack_from(buffer, offset + layout.window_at)
+    return ClosedSocket(at, low | high << 32, local, remote, info, window, segment)
 
 
 def _endpoints(family: int, where: bytes) -> tuple[Endpoint, Endpoint]:

@@ -43,6 +43,10 @@ _INFO_FIELDS = (
     (200, "Q"),
 )
 
+# As old as tcp_info itself: offset of rcv_ssthresh, and where advmss ends.
+_RCV_SSTHRESH = 64
+_INFO_WITH_ADVMSS = 88
+
 # What changes while nothing happens to a socket, as offset and width: the ages, the clocks of
 # busy_time, rwnd_limited, sndbuf_limited and total_rto_time. Estimators such as the round trip
 # need a segment to change, and then a counter changes too.
@@ -60,6 +64,7 @@ class RecordLayout:
     `clocks` are the 4-byte units that change while nothing happens.
     `headers` takes out the attributes' headers, which must be `expected_headers`.
     `info` takes out the first of twelve fields; `lacking` fills up what this kernel does not have.
+    `window_at` is where rcv_ssthresh and, after four more, advmss stand.
     """
 
     length: int
@@ -70,6 +75,7 @@ class RecordLayout:
     info_at: int
     lacking: tuple[None, ...]
     cgroup_at: int | None
+    window_at: int | None
 
 
 class Layouts:
@@ -132,6 +138,7 @@ def _learn(buffer: Buffer, offset: int, length: int) -> RecordLayout:
         info_at=info_at,
         lacking=lacking,
         cgroup_at=cgroup_at,
+        window_at=info_at + _RCV_SSTHRESH if info_bytes >= _INFO_WITH_ADVMSS else None,
     )
 
 

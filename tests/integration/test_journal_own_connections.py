@@ -1,0 +1,124 @@
+"""The agent's own connections to brokers are counted as its own, and never as a client's."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+
+import pytest
+from confluent_kafka import Producer
+
+from exporter.agent import Agent
+from exporter.core.own_connections import is_own
+from exporter.journal import OWN_RECEIVE_BUFFER, Place
+from exporter.journal_settings import JournalKafkaSettings, JournalSettings
+from exporter.journaling import Journaling
+from exporter.model import ClosedSocket, Endpoint
+from exporter.settings import BrokerSettings, PollSettings, PortRange, Settings
+from exporter.sinks.journal import JournalSink
+from tests.unit.journals import LABELS
+from tests.unit.sockets import figures
+
+HERE = Endpoint("127.0.0.1", 0)
+
+
+@contextlib.contextmanager
+def agent_with_journal(address, folder):
+    port = int(address.rpartition(":")[2])
+    settings = Settings(
+        poll=PollSettings(interval=0.2),
+        brokers=BrokerSettings(ports=(PortRange(port, port),)),
+        journal=JournalSettings(
+            interval=1.0,
+            kafka=JournalKafkaSettings(
+                bootstrap_servers=address,
+                spool_folder=str(folder),
+                flush_timeout=0.2,
+                client={"reconnect.backoff.ms": "50", "reconnect.backoff.max.ms": "50"},
+            ),
+        ),
+    )
+    sink = JournalSink(settings.journal, "a", 128)
+    place = Place(agent_id="a", agent_version="1", labels=LABELS)
+    agent = Agent(settings, journaling=Journaling(settings, place, sink))
+    sink.start()
+    agent.start()
+    try:
+        yield agent, sink
+    finally:
+        agent.stop()
+        sink.stop()
+
+
+@pytest.fixture
+def nobody():
+    """An address that refuses: bound, and not listening."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_refused_attempts_of_the_journal_are_nobodys_failures(nobody, tmp_path):
+    with agent_with_journal(nobody, tmp_path) as (agent, sink):
+        until = time.monotonic() + 20
+        while sink.own_opened < 10 and time.monotonic() < until:
+            time.sleep(0.1)
+        host, _, port = nobody.rpartition(":")
+        for _ in range(3):
+            with socket.socket() as client:
+                # As clients do: who waits in connect() has the kernel forget the port.
+                client.setblocking(False)
+                client.connect_ex((host, int(port)))
+                time.sleep(0.05)
+        time.sleep(0.5)
+        totals = agent.snapshot().totals
+    assert sink.own_opened >= 10
+    # The three attempts of a client are counted, to show that others would be.
+    assert sum(totals.connect_failures.values()) == 3
+    assert sum(totals.opened.values()) == 3
+    assert agent.snapshot().poll.unattributed_closed == 0
+
+
+def test_its_open_connections_are_shown_as_its_own(tmp_path):
+    host = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    (broker,) = host.list_topics(timeout=10).brokers.values()
+    address = f"{broker.host}:{broker.port}"
+    # Its own bootstrap connection goes a moment after it has learned its brokers.
+    time.sleep(2.5)
+    with agent_with_journal(address, tmp_path) as (agent, sink):
+        until = time.monotonic() + 20
+        while sink.own_connections < 1 and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(0.5)
+        snapshot = agent.snapshot()
+        told = {name: value for name, _labels, value in sink.readings()}
+    # The mock broker's own client is in this process, too: all of it is the agent's.
+    assert snapshot.connections[:] == ()
+    assert os.getpid() not in {each.owner.pid for each in snapshot.connections}
+    assert told["brokerwire_own_broker_connections"] >= 1
+    assert snapshot.totals.opened == {}
+    del host
+
+
+@pytest.mark.parametrize(
+    ("window", "segment", "acked", "own"),
+    [
+        (OWN_RECEIVE_BUFFER, 65_495, 0, True),
+        (11_680, 1460, 0, True),
+        (8_960, 8_960, 0, True),
+        (OWN_RECEIVE_BUFFER - 1, 65_495, 0, False),
+        (32_768, 65_495, 0, False),
+        (32_120, 1460, 0, False),
+        (64_240, 1460, 0, False),
+        (20_000, 65_495, 500, True),
+        (32_120, 1460, 500, False),
+        (64_240, 1460, 500, False),
+        (0, 0, 0, False),
+        (None, None, 0, False),
+    ],
+)
+def test_only_our_window_is_ours(window, segment, acked, own):
+    info = figures(acked - 1, 0)
+    assert is_own(ClosedSocket(1.0, 7, HERE, HERE, info, window, segment)) is own
