@@ -1,4 +1,8 @@
-"""`python -m bench`: run every benchmark and write docs/performance.md from what they print."""
+"""`python -m bench`: run every benchmark and write docs/performance.md from what they print.
+
+`python -m bench journal` runs the sections alone whose commands are of that name, and leaves the
+others as they are.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +53,28 @@ SECTIONS: list[tuple[str, list[list[str]]]] = [
         "## The sidecar as a whole\n\n`brokerwire run` beside 10 connections to brokers.\n",
         [["bench.service"]],
     ),
+    (
+        "## The journal\n\nA tenth of the connections is active at each poll.\n",
+        [["bench.journal", "--connections", "1000", "--service"]],
+    ),
 ]
+
+
+def _known() -> dict[str, str]:
+    """Return the sections of the page as it is, by their headings."""
+    sections = ("\n" + PAGE.read_text()).split("\n## ")[1:]
+    return {text.partition("\n")[0]: f"## {text}" for text in sections}
 
 
 def main() -> None:
     """Run all, one after the other, and write the page."""
-    parts = [HEAD.format(kernel=platform.release(), python=platform.python_version())]
+    wanted, known = sys.argv[1:], _known()
+    head = HEAD.format(kernel=platform.release(), python=platform.python_version())
+    parts = [PAGE.read_text().partition("\n## ")[0] if wanted else head]
     for text, commands in SECTIONS:
+        if wanted and not {command[0].removeprefix("bench.") for command in commands} & {*wanted}:
+            parts.append(known[text.partition("\n")[0].removeprefix("## ")])
+            continue
         parts.append(text)
         for command in commands:
             print("python -m", *command, file=sys.stderr, flush=True)

@@ -33,7 +33,7 @@ WINDOW_BYTES = 2 * 1024 * 1024
 WINDOW_BATCHES = 64
 
 PAUSE_SECONDS = 10.0
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.5
 
 _DEFAULTS = {
     "compression.type": "zstd",
@@ -50,7 +50,7 @@ _OWN = {
     "client.id": "brokerwire-journal",
     "enable.idempotence": True,
     "message.timeout.ms": 0,
-    "statistics.interval.ms": 1000,
+    "statistics.interval.ms": 2000,
     "socket.receive.buffer.bytes": OWN_RECEIVE_BUFFER,
 }
 _NOT_CONNECTED = frozenset({"INIT", "DOWN", "TRY_CONNECT", "CONNECT"})

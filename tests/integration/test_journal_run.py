@@ -60,9 +60,10 @@ def test_sigterm_writes_a_last_batch_of_what_is_open(config, tmp_path):
     ):
         begun = time.monotonic()
         time.sleep(2.5)
+        least = (time.monotonic() - begun) * 1000 / 2
         agent.send_signal(signal.SIGTERM)
-        assert agent.wait(3) == 0
-        held = (time.monotonic() - begun) * 1000
+        assert agent.wait(10) == 0
+        most = (time.monotonic() - begun) * 1000
     records = records_of(tmp_path)
     batches = batches_of(records)
     check(batches, 1000)
@@ -70,7 +71,7 @@ def test_sigterm_writes_a_last_batch_of_what_is_open(config, tmp_path):
     assert {(each["namespace"], each["service"]) for each in records} == {("shop", "orders")}
     last = [each for each in batches[-1].records if each["kind"] == "connections"]
     assert sum(each["connections"] for each in last) == 1
-    assert held - 600 < sum(each["connection_ms"] for each in last) <= held
+    assert least < sum(each["connection_ms"] for each in last) <= most
 
 
 def test_after_a_kill_the_file_is_whole_and_another_boot_begins(config, tmp_path):
@@ -81,7 +82,7 @@ def test_after_a_kill_the_file_is_whole_and_another_boot_begins(config, tmp_path
                 time.sleep(2.2)
                 if number:
                     agent.send_signal(signal.SIGTERM)
-                    assert agent.wait(3) == 0
+                    assert agent.wait(10) == 0
     batches = batches_of(records_of(tmp_path))
     check(batches, 1000)
     boots = {batch.records[0]["boot_id"]: batch.final for batch in batches}
@@ -130,7 +131,7 @@ def test_an_agent_that_cannot_write_its_journal_serves_all_the_same(config, tmp_
     with running("--config", str(path)) as agent:
         time.sleep(1.5)
         agent.send_signal(signal.SIGTERM)
-        assert agent.wait(3) == 0
+        assert agent.wait(10) == 0
         assert "cannot write the journal" in agent.stderr.read()
 
 
