@@ -150,6 +150,14 @@ def watcher(folder: Path, faults: Faults) -> Iterator[str]:
                     "interval": "1s",
                     "rules_file": str(folder / "rules.yaml"),
                 },
+                "journal": {
+                    "interval": "1s",
+                    "file": {"path": str(folder / "journal.jsonl")},
+                    "kafka": {
+                        "bootstrap_servers": f"{HOST}:{faults.closed}",
+                        "spool_folder": str(folder / "spool"),
+                    },
+                },
                 "web": {
                     "listen_addresses": [address],
                     "config_file": str(folder / "web.yaml"),

@@ -26,6 +26,12 @@ max by (instance, version, python_version, method) (
   * on ({_ON}) group_left (method) ({series("brokerwire_read_method", OF_AGENT)} == 1)
 )"""
 
+# Of several sinks the one that is latest: what one has and the other has not is not safe there.
+_SAFE_FOR = f"""\
+max by (instance) (
+  time() - {series("brokerwire_journal_last_success_timestamp_seconds", OF_AGENT)}
+)"""
+
 
 def _rate(name: str, *matchers: str) -> str:
     return f"rate({series(name, OF_AGENT, *matchers)}[$__rate_interval])"
@@ -285,10 +291,53 @@ def _alerting() -> Row:
     )
 
 
+def _journal() -> Row:
+    kept = lines(
+        "Records made safe, a minute",
+        "Records of the journal that are on disk (file, spool) or acknowledged by brokers (kafka)."
+        " The rollups are made of them. Empty where no journal is configured.",
+        Query(f"60 * sum by (sink) ({_rate('brokerwire_journal_records_total')})", "{{sink}}"),
+    )
+    lost = lines(
+        "Failed and given up, a minute",
+        "Writes and sends that failed, which are tried again, and records that were given up"
+        " because there was no room to wait: those are missing in the rollups.",
+        Query(
+            f"60 * sum by (sink) ({_rate('brokerwire_journal_failures_total')})",
+            "failed at {{sink}}",
+        ),
+        Query(
+            f"60 * sum by (sink) ({_rate('brokerwire_journal_dropped_records_total')})",
+            "given up by {{sink}}",
+        ),
+    )
+    waiting = table(
+        "What waits",
+        "How long ago records were last made safe, room that those take on disk which brokers do"
+        " not have yet, and the connections that the agent itself holds to brokers for it.",
+        Column(title="Agent", label="instance", link=of_row(_UID, "instance")),
+        Column(title="Last safe", unit="s", query=_SAFE_FOR),
+        Column(title="Spool", unit="bytes", query=_by_agent("brokerwire_journal_spool_bytes")),
+        Column(title="Batches", query=_by_agent("brokerwire_journal_spool_batches")),
+        Column(title="Series", query=_by_agent("brokerwire_journal_series")),
+        Column(title="Own connections", query=_by_agent("brokerwire_own_broker_connections")),
+        sort="Last safe",
+    )
+    return Row(
+        title="Journal",
+        panels=[
+            kept.unit("cpm").span(8).height(8),
+            lost.unit("cpm").span(8).height(8),
+            waiting.span(8).height(8),
+        ],
+        folded=True,
+    )
+
+
 PAGE = Page(
     uid=_UID,
     text="Whether the agents are well: who is up, which sources they cannot read, how fresh their"
     " polls are, whose connections they can tell, and what they cost.",
     labels=OF_AGENT,
-    rows=(_glance(), _sources(), _polls(), _serving(), _alerting()),
+    rows=(_glance(), _sources(), _polls(), _serving(), _alerting(), _journal()),
 )
