@@ -1,9 +1,10 @@
 """Which node of which client each socket is: a one-to-one join by bytes, kept over reads.
 
-At each read of a client's figures, what is joined is verified (`join_pair`), pairs that might be
-one are looked up (`join_candidates`), the rules choose from them (`join_rules`), and what they
-chose teaches handshakes (`join_guesses`) and places, which may make more certain.
-Pairs that no figure tells apart are given in a fixed order and say so in `equals`.
+Each read of a client's figures is one inference: what is settled is verified, the open sockets are
+held against the free nodes that this read suggests (`join_candidates`), the rules choose from those
+pairs (`join_rules`), and what they chose teaches handshakes (`join_learning`) and places, which
+may make more certain. What the figures leave open is given in a fixed order, says so in `equals`,
+and stays open: the next read decides anew.
 Pure: all state is values, all times come with the samples.
 """
 
@@ -11,51 +12,91 @@ from __future__ import annotations
 
 __all__ = ["Attributor"]
 
-from dataclasses import replace
+import ipaddress
+from collections import deque
 from typing import TYPE_CHECKING
 
-from exporter.core.join_candidates import find_pairs, observe_pairs
-from exporter.core.join_evidence import claim_of, evidence_of, names_of
-from exporter.core.join_guesses import learn_handshake
-from exporter.core.join_handshakes import EXACT
-from exporter.core.join_laws import PLAIN, bracket_of
+from exporter.core.join_candidates import find_grown, find_named, find_totals, vote
+from exporter.core.join_handshakes import EXACT, ZERO
+from exporter.core.join_laws import LAWS, PLAIN, bracket_of, law_told
+from exporter.core.join_learning import elect_law, learn_handshakes
 from exporter.core.join_owner import elected_owner, known_owner
-from exporter.core.join_read import Read
-from exporter.core.join_rules import equal_matches, next_matches
-from exporter.core.join_state import PortState, SourceState, take_rows
-from exporter.model import Attribution, Confidence
+from exporter.core.join_rules import NAMES, certain_matches, evidence_of, left_open, names_of
+from exporter.core.join_state import Row, Socket, SourceState
+from exporter.model import Attribution, Confidence, Library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
-    from exporter.core.join_laws import Bracket
-    from exporter.core.join_pair import PairHistory
     from exporter.core.join_rules import Match
-    from exporter.core.join_state import Look, Row
+    from exporter.core.join_state import Listener
     from exporter.core.tracker import TrackedConnection
-    from exporter.model import ClientKey, JoinSample, NodeReading
+    from exporter.model import ClientKey, JoinSample, NodeReading, SourceReading
 
 # Rules that rest on the order of things rather than on figures that are equal to the byte.
 _NOT_EXACT = frozenset({"bounds", "endpoint"})
 
 # What is learned from matches makes more matches possible; the next read goes on from there.
-MOST_ROUNDS = 6
-
-# A node that has counted at no more reads than this may be the equal of others, and equals are
-# weighed again at every so-many-th read whatever happens.
-NEW_READS = 3
-WEIGH_AGAIN = 16
-
-# A free socket that has fitted nothing at so many reads is looked up at every so-many-th one only,
-# unless bytes went over it.
-PATIENT_LOOKUPS = 8
-RARE_LOOKUPS = 8
-
-# A young socket says little of handshakes: it may be in the middle of one.
-LEARNING_READS = 2
+MOST_ROUNDS = 4
 
 # By then a socket that could be told would have been.
 CLAIMABLE_READS = 4
+
+# So many reads after the last change all has been said that the figures say.
+SETTLING_READS = 8
+
+# Reads of a source that are remembered to hold a later one against.
+REMEMBERED_READS = 9
+
+# What a growth weighs for a law: a producer's own records are not told, it agrees with several.
+SURE_VOTE = 3
+UNSURE_VOTE = 1
+
+# Sockets that are asked for their law at one read, and nodes of one figure that are tried.
+VOTERS = 64
+FEW = 8
+
+
+class _Read:
+    """One read of one source, as the parts of the join need it."""
+
+    def __init__(
+        self,
+        state: SourceState,
+        reading: SourceReading,
+        addresses_of: Callable[[str], frozenset[str]],
+    ) -> None:
+        clients = reading.clients
+        single = len(clients) == 1 and clients[0].library is Library.LIBRDKAFKA
+        self.state = state
+        self.at = reading.ended_at
+        self.series = (clients[0].kind, clients[0].client_id, clients[0].instance) if single else ()
+        self.fresh = state.take_rows(reading)
+        self._addresses_of = addresses_of
+        state.read_at.setdefault(self.series, deque(maxlen=REMEMBERED_READS)).append(self.at)
+
+    def free_rows(self) -> list[Row]:
+        """Return the nodes that were just read, have counted and have no socket for certain."""
+        return [row for row in self.fresh if row.counts is not None and not row.is_settled]
+
+    def may_be(self, row: Row, socket: Socket) -> bool:
+        """Whether the address that a client names for a node, if any, allows this socket."""
+        name = row.node.remote_name
+        if name is None:
+            return True
+        host, _, port = name.rpartition(":")
+        host = host.strip("[]")
+        if not port.isdigit() or int(port) != socket.remote.port:
+            return False
+        if host == socket.remote.address:
+            return True
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            addresses = self._addresses_of(host)
+            return not addresses or socket.remote.address in addresses
+        return False
 
 
 class Attributor:
@@ -64,7 +105,6 @@ class Attributor:
     def __init__(self) -> None:
         self._sources: dict[str, SourceState] = {}
         self._attributions: dict[int, Attribution] = {}
-        self._sources_of: dict[int, str] = {}
 
     # ---- what others ask ----------------------------------------------------------------------
 
@@ -73,25 +113,23 @@ class Attributor:
         """What is known, by cookie. An attribution stays while nothing contradicts it."""
         return self._attributions
 
-    def owner_of(self, source: str) -> str | None:
-        """Return the key of the owner whose sockets this source's clients hold, once known."""
-        state = self._sources.get(source)
-        return state.owner if state is not None else None
-
     def is_claimable(self, cookie: int) -> bool:
         """Whether a free socket may still turn out to be some free node.
 
         While nothing was learned of its listener, anything may be; after that, what fits.
         """
         for state in self._sources.values():
-            reads = state.reads.get(cookie)
-            if reads is None:
+            socket = state.sockets.get(cookie)
+            if socket is None or socket.row is not None:
                 continue
-            if reads < CLAIMABLE_READS or not _knows_its_listener(state, cookie):
+            known = state.listener(socket.remote.port)
+            if socket.reads < CLAIMABLE_READS or not _is_known(state, known):
                 return True
-            pairs = state.pairs.get(cookie, {})
-            if any(pair.is_possible and not _is_ruled_out(state, pair) for pair in pairs.values()):
-                return True
+            plain = known.law == PLAIN and not known.handshakes
+            for pair in socket.pairs.values():
+                ruled_out = plain and pair.is_settled and pair.offsets() and not pair.is_exact
+                if pair.is_possible and not ruled_out:
+                    return True
         return False
 
     def nodes_of(self, source: str) -> Mapping[tuple[ClientKey, str], tuple[NodeReading, bool]]:
@@ -100,8 +138,7 @@ class Attributor:
         if state is None:
             return {}
         return {
-            (row.client, row.node_id): (row_state.node, row_state.cookie is not None)
-            for row, row_state in state.rows.items()
+            (row.client, row.node_id): (row.node, row.cookie is not None) for row in state.rows
         }
 
     # ---- what others tell ---------------------------------------------------------------------
@@ -119,32 +156,21 @@ class Attributor:
         reading = sample.reading
         state = self._sources.setdefault(reading.source, SourceState())
         state.read_number += 1
-        read = Read(
-            source=reading.source,
-            state=state,
-            reading=reading,
-            fresh=take_rows(state, reading),
-            brackets=self._brackets(state, sample, connections),
-            connections=connections,
-            addresses_of=addresses_of,
-        )
-        before = {cookie: self._attributions[cookie] for cookie in state.joined}
-        self._check_joined(read)
-        observe_pairs(read)
-        self._part_disturbed(read)
-        self._join_free(read)
-        if state.first_read_at is None:
-            state.first_read_at = read.at
-        for row in read.fresh:
-            state.rows[row].remember(read.at)
-        return _changed(before, {cookie: self._attributions[cookie] for cookie in state.joined})
+        before = {cookie: self._attributions.get(cookie) for cookie in state.sockets}
+        read = _Read(state, reading, addresses_of)
+        seen = self._take_sockets(state, sample, connections)
+        self._verify(read, seen)
+        self._infer(read, seen, connections, reading)
+        after = {cookie: self._attributions.get(cookie) for cookie in state.sockets}
+        return [
+            cookie
+            for cookie in before.keys() | after.keys()
+            if _differ(before.get(cookie), after.get(cookie))
+        ]
 
     def release(self, cookie: int) -> None:
         """Free the node of a socket that is dead but still there (a ghost)."""
         for state in self._sources.values():
-            if cookie in state.joined:
-                row, _pair, _remote = state.joined.pop(cookie)
-                state.rows[row].free()
             state.forget(cookie)
 
     def forget(self, cookies: Iterable[int]) -> None:
@@ -152,262 +178,265 @@ class Attributor:
         for cookie in set(cookies):
             self.release(cookie)
             self._attributions.pop(cookie, None)
-            self._sources_of.pop(cookie, None)
 
     def forget_silent(self, source: str, before: float) -> None:
         """Forget librdkafka clients that have sent nothing since `before`."""
         state = self._sources.get(source)
         if state is not None:
-            state.drop([row for row, known in state.rows.items() if known.seen_at < before])
+            state.drop([row for row in state.rows if row.seen_at < before])
 
-    # ---- the joined ones ----------------------------------------------------------------------
+    # ---- the sockets ----------------------------------------------------------------------------
 
-    def _check_joined(self, read: Read) -> None:
-        """Follow joined pairs: keep their figures fresh, part those that the law contradicts."""
-        state = read.state
-        for cookie, (row, pair, _remote) in list(state.joined.items()):
-            if row not in read.fresh:
-                continue
-            row_state = state.rows[row]
-            known = self._attributions[cookie]
-            if known.node is not row_state.node:
-                known = self._attributions[cookie] = replace(known, node=row_state.node)
-            bracket = read.brackets.get(cookie)
-            if bracket is None or row_state.counts is None:
-                continue
-            if not pair.observe(bracket, row_state.counts):
-                self._part(state, cookie, row)
-            elif row_state.equals:
-                self._thin_equals(state, cookie, row, pair)
-            elif known.confidence is Confidence.STRONG and not row_state.is_soft and pair.is_exact:
-                row_state.rule = "totals"
-                self._attributions[cookie] = replace(
-                    known,
-                    confidence=Confidence.EXACT,
-                    evidence=(f"{claim_of(row_state)}, and the kernel the same for this socket",),
-                )
-
-    def _thin_equals(self, state: SourceState, cookie: int, row: Row, pair: PairHistory) -> None:
-        """Drop equals that have counted differently since, while this pair went on agreeing."""
-        row_state = state.rows[row]
-        if not pair.is_current:
-            # In traffic, or in doubt: the next quiet read tells.
-            return
-        equals = tuple(
-            other
-            for other in row_state.equals
-            if other in state.rows
-            and state.rows[other].counted_since_match() == row_state.counted_since_match()
-        )
-        if equals == row_state.equals:
-            return
-        row_state.equals = equals
-        self._attributions[cookie] = replace(self._attributions[cookie], equals=names_of(equals))
-        if not equals:
-            row_state.is_soft = False
-            state.settle(cookie, row)
-            state.learn_place(row, state.joined[cookie][2])
-
-    def _part_disturbed(self, read: Read) -> None:
-        """Let go of equals when one of them moved, or when something free might be one too."""
-        state = read.state
-        twins = {
-            row: pair for row, pair, _remote in state.joined.values() if state.rows[row].is_soft
-        }
-        if not twins:
-            return
-        # What is free must not look certain because equals hold, in a mere order, what it could be.
-        anything_free = any(cookie not in state.joined for cookie in read.brackets)
-        moved = any(
-            pair.rebased or any(state.rows[row].counted_since_match())
-            for row, pair in twins.items()
-        )
-        new = any(
-            0 < state.rows[row].reads <= NEW_READS
-            for row in read.fresh
-            if state.rows[row].cookie is None or row in twins
-        )
-        if anything_free or moved or new or state.read_number % WEIGH_AGAIN == 0:
-            self._part_equals(state)
-
-    def _part_equals(self, state: SourceState) -> bool:
-        """Free nodes that were given to their sockets in a mere order; say whether there were."""
-        twins = [
-            (cookie, row)
-            for cookie, (row, _pair, _remote) in state.joined.items()
-            if state.rows[row].is_soft
-        ]
-        for cookie, row in twins:
-            pair = self._part(state, cookie, row)
-            state.pairs.setdefault(cookie, {})[row] = pair
-        return bool(twins)
-
-    # ---- the free ones ------------------------------------------------------------------------
-
-    def _join_free(self, read: Read) -> None:
-        """Hold the free sockets against the free nodes until no rule finds a match any more."""
-        state, looks = read.state, read.free_looks()
-        if not looks:
-            return
-        round_begins = state.begins_round(read.series)
-        for cookie in looks:
-            state.reads[cookie] = state.reads.get(cookie, 0) + round_begins
-            state.free_ports[cookie] = looks[cookie].remote.port
-        new = any(0 < state.rows[row].reads <= NEW_READS for row in read.fresh)
-        find_pairs(read, [look for look in looks.values() if new or _is_worth_it(state, look)])
-        owner = elected_owner(read, looks)
-        own = {
-            cookie: look
-            for cookie, look in looks.items()
-            if read.connections[cookie].owner.key == owner
-        }
-        if own:
-            self._match_all(read, own)
-        quiet = state.quiet.setdefault(read.series, {})
-        for cookie, look in looks.items():
-            if look.bracket.is_quiet and cookie in state.reads:
-                quiet[cookie] = read.at, look.bracket
-
-    def _match_all(self, read: Read, looks: dict[int, Look]) -> None:
-        """Join what is certain, learn from it, go on; at last what the figures leave open."""
-        state = read.state
-        for _round in range(MOST_ROUNDS):
-            learned_place = False
-            while matches := next_matches(state, _still_free(state, looks)):
-                for match in matches:
-                    learned_place |= self._join(read, match)
-            learned = self._learn_handshakes(read, _still_free(state, looks))
-            if learned_place and self._part_equals(state):
-                learned = True
-            if not learned:
-                break
-            find_pairs(read, _still_free(state, looks).values())
-        for match in equal_matches(state, _still_free(state, looks)):
-            self._join(read, match)
-
-    def _learn_handshakes(self, read: Read, looks: Mapping[int, Look]) -> bool:
-        rows = read.free_rows()
-        learned = False
-        for port in sorted({look.remote.port for look in looks.values()}) if rows else ():
-            idle = [
-                look
-                for _cookie, look in sorted(looks.items())
-                if look.remote.port == port
-                and look.bracket.is_quiet
-                and read.state.reads[look.cookie] >= LEARNING_READS
-            ]
-            read.state.ports.setdefault(port, PortState())
-            learned |= learn_handshake(read.state, port, idle, rows)
-        return learned
-
-    def _join(self, read: Read, match: Match) -> bool:
-        """Note a match; say whether it tells where a node is that was not known before."""
-        state, cookie = read.state, match.cookie
-        row_state = state.rows[match.row]
-        tracked = read.connections[cookie]
-        remote = tracked.reading.remote
-        row_state.take(cookie, match.rule, match.equals, is_soft=match.is_soft)
-        for row in match.equals:
-            state.rows[row].mark()
-        state.joined[cookie] = match.row, state.pairs[cookie][match.row], remote
-        if not match.is_soft:
-            state.settle(cookie, match.row)
-        self._sources_of[cookie] = read.source
-        exact = match.rule not in _NOT_EXACT and not match.contested
-        self._attributions[cookie] = Attribution(
-            client=match.row.client,
-            node=row_state.node,
-            library=row_state.library,
-            confidence=Confidence.EXACT if exact else Confidence.STRONG,
-            evidence=(evidence_of(match, row_state, remote),),
-            equals=names_of(match.equals),
-        )
-        if not exact or match.equals:
-            return False
-        port = state.ports.setdefault(remote.port, PortState())
-        if port.law is None and match.rule == "totals":
-            port.law = PLAIN
-        return state.learn_place(match.row, remote)
-
-    def _part(self, state: SourceState, cookie: int, row: Row) -> PairHistory:
-        """End an attribution and return its history."""
-        state.rows[row].free()
-        _row, pair, _remote = state.joined.pop(cookie)
-        self._attributions.pop(cookie, None)
-        self._sources_of.pop(cookie, None)
-        return pair
-
-    def _brackets(
+    def _take_sockets(
         self,
         state: SourceState,
         sample: JoinSample,
         connections: Mapping[int, TrackedConnection],
-    ) -> dict[int, Bracket]:
-        """Return the byte counts of the sockets that may be of this source's process."""
-        source = sample.reading.source
+    ) -> list[Socket]:
+        """Bring the sockets that may be of this source's process up to this read."""
+        source, at = sample.reading.source, sample.reading.ended_at
         owner = known_owner(state, sample.reading, connections)
-        before = {reading.cookie: reading for reading in sample.before.sockets}
-        brackets = {}
+        earlier = {reading.cookie: reading for reading in sample.before.sockets}
+        seen = []
         for after in sample.after.sockets:
-            tracked = connections.get(after.cookie)
+            cookie = after.cookie
+            tracked = connections.get(cookie)
             if tracked is None or tracked.ghost:
-                continue
-            if self._sources_of.get(after.cookie, source) != source:
                 continue
             if owner is not None and tracked.owner.key != owner:
                 continue
-            bracket = bracket_of(before.get(after.cookie), after)
-            if bracket is not None:
-                brackets[after.cookie] = bracket
-        return brackets
+            claim = self._attributions.get(cookie)
+            if claim is not None and claim.client.source != source:
+                continue
+            bracket = bracket_of(earlier.get(cookie), after)
+            if bracket is None:
+                continue
+            socket = state.sockets.get(cookie)
+            if socket is None:
+                socket = state.sockets[cookie] = Socket(cookie, after.remote, tracked.opened_at)
+            socket.moved = socket.history.note(at, bracket)
+            seen.append(socket)
+        return seen
 
+    def _verify(self, read: _Read, seen: Sequence[Socket]) -> None:
+        """Hold pairs against this read: drop what the law contradicts, part what was settled."""
+        moved = {row for row in read.fresh if row.moved}
+        fresh: AbstractSet[Row] | None = None
+        for socket in seen:
+            if socket.moved or not socket.bracket.is_quiet:
+                if fresh is None:
+                    fresh = set(read.fresh)
+                rows: Iterable[Row] = [row for row in socket.pairs if row in fresh]
+            else:
+                rows = moved & socket.pairs.keys() if moved else ()
+            for row in rows:
+                counts = row.counts
+                if counts is None or not socket.pairs[row].observe(socket.bracket, counts):
+                    if socket.row is row:
+                        self._part(read.state, socket)
+                    del socket.pairs[row]
+        for row in read.fresh:
+            if row.cookie is not None:
+                known = self._attributions[row.cookie]
+                if known.node is not row.node and known.node != row.node:
+                    self._attributions[row.cookie] = _with_node(known, row.node)
 
-def _changed(before: Mapping[int, Attribution], after: Mapping[int, Attribution]) -> list[int]:
-    """Return the cookies that got, lost or changed their attribution, its figures aside."""
-    return [
-        cookie
-        for cookie in before.keys() | after.keys()
-        if cookie not in before
-        or cookie not in after
-        or replace(before[cookie], node=after[cookie].node) != after[cookie]
-        or before[cookie].node.node_id != after[cookie].node.node_id
-    ]
+    def _part(self, state: SourceState, socket: Socket) -> None:
+        state.part(socket)
+        self._attributions.pop(socket.cookie, None)
 
+    # ---- the inference --------------------------------------------------------------------------
 
-def _still_free(state: SourceState, looks: Mapping[int, Look]) -> dict[int, Look]:
-    return {cookie: look for cookie, look in looks.items() if cookie not in state.joined}
+    def _infer(
+        self,
+        read: _Read,
+        seen: Sequence[Socket],
+        connections: Mapping[int, TrackedConnection],
+        reading: SourceReading,
+    ) -> None:
+        """Hold the open sockets against the free nodes until nothing new follows."""
+        state = read.state
+        sockets = [socket for socket in seen if not socket.is_settled]
+        if state.begins_round(read.series):
+            for socket in sockets:
+                socket.reads += 1
+        rows = read.free_rows()
+        if any(each.moved for each in sockets) or any(row.moved for row in rows):
+            state.unsettled_reads = 0
+        state.unsettled_reads += 1
+        if not sockets or not rows or state.unsettled_reads > SETTLING_READS:
+            return
+        self._tell_laws(state, reading, sockets)
+        self._look_up(read, sockets, rows)
+        owner = elected_owner(state, reading, sockets, connections)
+        own = [
+            socket for socket in sockets if connections[socket.cookie].owner.key == owner
+        ]
+        if not own:
+            return
+        for _round in range(MOST_ROUNDS):
+            learned = self._settle(state, own)
+            own = [socket for socket in own if not socket.is_settled]
+            rows = read.free_rows()
+            learned |= self._learn(read, own, rows)
+            if not learned:
+                break
+        self._give_what_is_open(state, own)
 
+    def _tell_laws(
+        self, state: SourceState, reading: SourceReading, sockets: Sequence[Socket]
+    ) -> None:
+        law = law_told(reading.clients)
+        if law is None:
+            return
+        for port in {socket.remote.port for socket in sockets}:
+            known = state.listener(port)
+            if known.law is None or (not known.told and known.law[:2] != law[:2]):
+                known.law, known.rivals = law, ()
+                known.handshakes.clear()
+                known.version += 1
+            known.told = True
 
-def _is_worth_it(state: SourceState, look: Look) -> bool:
-    """Whether to look a socket up now: not each time one that never fitted anything."""
-    cookie = look.cookie
-    return (
-        state.reads[cookie] <= PATIENT_LOOKUPS
-        or (cookie + state.read_number) % RARE_LOOKUPS == 0
-        or any(
-            cookie in known and known[cookie][1] != look.bracket for known in state.quiet.values()
+    def _look_up(self, read: _Read, sockets: Sequence[Socket], rows: Sequence[Row]) -> None:
+        """Find the nodes that open sockets might be, as far as this read tells anything new."""
+        state = read.state
+        for port, there in _by_port(sockets).items():
+            known = state.listener(port)
+            if known.law is None or known.rivals:
+                self._vote(read, known, there, rows)
+            law = known.law or PLAIN
+            if known.law is not None:
+                for socket in there:
+                    for row in [row for row, pair in socket.pairs.items() if pair.law != law]:
+                        del socket.pairs[row]
+                find_grown(state, read.series, rows, there, law, read.may_be)
+            handshakes = [*known.handshakes, *([ZERO] if law == PLAIN else [])]
+            new = [each for each in there if each.moved or each.looked_up != known.version]
+            old = [each for each in there if not each.moved and each.looked_up == known.version]
+            find_totals(state, rows, new, law, handshakes, read.may_be)
+            changed = [row for row in rows if row.moved or row.reads <= 1]
+            find_totals(state, changed, old, law, handshakes, read.may_be)
+            find_named(rows, there, law, read.may_be)
+            for socket in there:
+                socket.looked_up = known.version
+
+    def _vote(
+        self, read: _Read, known: Listener, sockets: Sequence[Socket], rows: Sequence[Row]
+    ) -> None:
+        """Let each socket that grew like some node under a law vote for that law, once a read."""
+        laws = dict.fromkeys(law for row in rows for law in LAWS[row.library])
+        for law in laws:
+            for sure in vote(read.state, read.series, rows, sockets[:VOTERS], law, FEW):
+                known.votes[law] += SURE_VOTE if sure else UNSURE_VOTE
+        elect_law(known)
+
+    def _learn(self, read: _Read, sockets: Sequence[Socket], rows: Sequence[Row]) -> bool:
+        learned = False
+        for port, there in _by_port(sockets).items():
+            known = read.state.listener(port)
+            found = learn_handshakes(read.state, port, there, rows)
+            if found and known.law is not None:
+                find_totals(read.state, rows, there, known.law, found, read.may_be)
+                for socket in there:
+                    socket.looked_up = known.version
+                learned = True
+        return learned
+
+    def _settle(self, state: SourceState, sockets: Sequence[Socket]) -> bool:
+        """Join what is certain, the surest rule first; say whether a place was learned by it."""
+        learned = False
+        for rule in NAMES:
+            sockets = [socket for socket in sockets if not socket.is_settled]
+            for match in certain_matches(state, sockets, rule):
+                self._join(state, match, is_settled=True)
+                if rule in _NOT_EXACT:
+                    continue
+                known = state.listener(match.socket.remote.port)
+                if known.law is None and rule == "totals":
+                    known.law = PLAIN
+                    known.version += 1
+                    learned = True
+                learned |= state.learn_place(match.row, match.socket.remote)
+        return learned
+
+    def _give_what_is_open(self, state: SourceState, sockets: Sequence[Socket]) -> None:
+        """Give open sockets one of the nodes that they could be, and name the others."""
+        matches = {match.socket.cookie: match for match in left_open(state, sockets)}
+        for socket in sockets:
+            if socket.row is not None:
+                row, state_of = socket.row, state.unsettled_reads
+                state.part(socket)
+                state.unsettled_reads = state_of
+                if socket.cookie not in matches:
+                    del row
+                    self._attributions.pop(socket.cookie, None)
+        for match in matches.values():
+            self._join(state, match, is_settled=False)
+
+    def _join(self, state: SourceState, match: Match, *, is_settled: bool) -> None:
+        socket, row = match.socket, match.row
+        if is_settled:
+            if socket.row is not None:
+                state.part(socket)
+            if row.cookie is not None:
+                held = state.sockets[row.cookie]
+                self._part(state, held)
+            for other in socket.pairs.keys() - {row}:
+                del socket.pairs[other]
+        socket.row, socket.rule, socket.is_settled = row, match.rule, is_settled
+        row.cookie, row.is_settled = socket.cookie, is_settled
+        exact = match.rule not in _NOT_EXACT and not match.contested
+        self._attributions[socket.cookie] = Attribution(
+            client=row.client,
+            node=row.node,
+            library=row.library,
+            confidence=Confidence.EXACT if exact else Confidence.STRONG,
+            evidence=(evidence_of(row, match.rule, socket.remote),),
+            equals=names_of(match.equals),
         )
-    )
 
 
-def _knows_its_listener(state: SourceState, cookie: int) -> bool:
-    """Whether enough was learned of a socket's listener to say that it fits no node.
+def _by_port(sockets: Iterable[Socket]) -> dict[int, list[Socket]]:
+    ports: dict[int, list[Socket]] = {}
+    for socket in sockets:
+        ports.setdefault(socket.remote.port, []).append(socket)
+    return ports
+
+
+def _is_known(state: SourceState, known: Listener) -> bool:
+    """Whether enough was learned of a listener to say that a socket fits no node.
 
     Without TLS and SASL equal totals suffice; else a handshake must be known.
     """
-    known = state.ports.get(state.free_ports.get(cookie, 0))
-    if known is None or known.law is None:
+    if known.law is None:
         return False
     if any(each.shape == EXACT for each in known.handshakes):
         return True
     return known.law == PLAIN and any(
-        pair.is_exact for _row, pair, _remote in state.joined.values() if pair.law == PLAIN
+        socket.rule == "totals" and socket.is_settled for socket in state.sockets.values()
     )
 
 
-def _is_ruled_out(state: SourceState, pair: PairHistory) -> bool:
-    """Whether a pair is followed although its totals differ where nothing adds to them."""
-    without_handshakes = all(
-        known.law == PLAIN and not known.handshakes for known in state.ports.values()
+def _with_node(known: Attribution, node: NodeReading) -> Attribution:
+    return Attribution(
+        client=known.client,
+        node=node,
+        library=known.library,
+        confidence=known.confidence,
+        evidence=known.evidence,
+        equals=known.equals,
     )
-    return without_handshakes and pair.is_settled and bool(pair.offsets()) and not pair.is_exact
+
+
+def _differ(before: Attribution | None, after: Attribution | None) -> bool:
+    """Whether an attribution is new, gone or another, its figures aside."""
+    if before is after:
+        return False
+    if before is None or after is None:
+        return True
+    return (
+        before.client != after.client
+        or before.node.node_id != after.node.node_id
+        or before.confidence is not after.confidence
+        or before.equals != after.equals
+    )

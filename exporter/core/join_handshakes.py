@@ -27,7 +27,6 @@ from exporter.core.join_laws import (
     Law,
     Shape,
 )
-from exporter.core.join_state import login_length
 
 if TYPE_CHECKING:
     from exporter.core.join_laws import Counts
@@ -73,7 +72,7 @@ def offsets_of(row: Row, pair: PairHistory) -> list[Offset]:
     """Return what a settled pair would have as its handshake, for each possible base."""
     if not pair.is_settled:
         return []
-    length = login_length(row)
+    length = row.login_length
     return [
         Offset(out, incoming, pair.shape, length, pair.counts) for out, incoming in pair.offsets()
     ]

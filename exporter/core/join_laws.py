@@ -25,6 +25,7 @@ __all__ = [
     "Shape",
     "bracket_of",
     "counts_of",
+    "law_told",
     "shape_of",
 ]
 
@@ -33,7 +34,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from exporter.model import ClientKind, Library, Role
 
 if TYPE_CHECKING:
-    from exporter.model import NodeReading, SocketReading
+    from collections.abc import Iterable
+
+    from exporter.model import CipherUse, ClientReading, NodeReading, SocketReading
 
 # A produce request is 1 + 2 records per partition, a fetch response alike, and a record holds
 # 16 KiB at most (brokers write 8 KiB blocks in places): so many records a request, and one more
@@ -48,6 +51,10 @@ class Law(NamedTuple):
     out: int
     incoming: int
     per_request: int = 1
+
+    def shown(self, shape: Shape) -> Shape:
+        """Return where a node's records are told, or cost nothing."""
+        return Shape(shape.exact_out or not self.out, shape.exact_in or not self.incoming)
 
     def paid(self, counts: Counts) -> tuple[int, int]:
         """Return the bytes of a node with the records that its requests must have taken."""
@@ -69,6 +76,34 @@ LAWS = {
     Library.LIBRDKAFKA: (PLAIN, Law(22, 38), Law(29, 29), Law(22, 22), Law(21, 21)),
 }  # fmt: skip
 LAWS[Library.UNKNOWN] = tuple(dict.fromkeys(LAWS[Library.JAVA] + LAWS[Library.LIBRDKAFKA]))
+
+
+def law_told(clients: Iterable[ClientReading]) -> Law | None:
+    """Return the law that all clients of a page tell by the TLS that they use, if they do.
+
+    Java tells it from 2.6 on. Logins that it counts are TLS handshakes too: none, no TLS.
+    """
+    told: set[Law | None] = set()
+    for client in clients:
+        if client.connection_count == 0:
+            continue
+        if client.library is Library.JAVA and client.authentications == 0:
+            told.add(PLAIN)
+        told |= {_law_of(use) for use in client.ciphers}
+        if not client.ciphers and client.authentications != 0:
+            told.add(None)
+    return told.pop() if len(told) == 1 else None
+
+
+def _law_of(use: CipherUse) -> Law | None:
+    """Return what JSSE's records cost."""
+    if use.protocol == "TLSv1.3":
+        return Law(38, 38)
+    if use.protocol == "TLSv1.2" and "GCM" in use.cipher:
+        return Law(29, 29)
+    if use.protocol == "TLSv1.2" and "CHACHA20" in use.cipher:
+        return Law(21, 21)
+    return None
 
 
 class Counts(NamedTuple):

@@ -5,27 +5,25 @@ Pure, and blind to what the two sides are.
 
 from __future__ import annotations
 
-__all__ = ["Pick", "matched"]
+__all__ = ["Pick", "largest", "matched"]
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from exporter.core.join_state import Row
-
-T = TypeVar("T")
+R = TypeVar("R")
 
 
-class Pick(NamedTuple):
+class Pick(NamedTuple, Generic[R]):
     """The row that a socket gets; `equals` it could have got as well, without loss for any.
 
     `contested`: another socket goes without, that could have had this row or one for it.
     """
 
-    row: Row
-    equals: tuple[Row, ...]
+    row: R
+    equals: tuple[R, ...]
     contested: bool = False
 
     @property
@@ -34,7 +32,7 @@ class Pick(NamedTuple):
         return not self.equals and not self.contested
 
 
-def matched(edges: Mapping[int, Iterable[Row]]) -> dict[int, Pick]:
+def matched(edges: Mapping[int, Iterable[R]]) -> dict[int, Pick[R]]:
     """Match as many sockets (by cookie) as possible; where there is a choice, by the order given.
 
     A row is an alternative exactly when another matching of the same size gives it to the socket:
@@ -42,7 +40,7 @@ def matched(edges: Mapping[int, Iterable[Row]]) -> dict[int, Pick]:
     on one that begins with a socket left over.
     """
     rows_of = {cookie: list(rows) for cookie, rows in edges.items()}
-    owner = _largest(rows_of)
+    owner = largest(rows_of)
     row_of = {cookie: row for row, cookie in owner.items()}
     # Who would have to move on when a socket takes another row; None: that row is left over.
     follows = {
@@ -75,17 +73,17 @@ def matched(edges: Mapping[int, Iterable[Row]]) -> dict[int, Pick]:
     }
 
 
-def _largest(rows_of: Mapping[int, list[Row]]) -> dict[Row, int]:
+def largest(rows_of: Mapping[int, list[R]]) -> dict[R, int]:
     """Return a largest matching, by shortest augmenting paths; earlier sockets stay matched."""
-    owner: dict[Row, int] = {}
+    owner: dict[R, int] = {}
     for first, rows in rows_of.items():
         free = next((row for row in rows if row not in owner), None)
         if free is not None:
             owner[free] = first
             continue
-        reached_by: dict[Row, int] = {}
+        reached_by: dict[R, int] = {}
         queue = deque([first])
-        end: Row | None = None
+        end: R | None = None
         while queue and end is None:
             cookie = queue.popleft()
             for row in rows_of[cookie]:
@@ -104,7 +102,7 @@ def _largest(rows_of: Mapping[int, list[Row]]) -> dict[Row, int]:
     return owner
 
 
-def _can_end(follows: Mapping[int, Mapping[Row, int | None]]) -> set[int]:
+def _can_end(follows: Mapping[int, Mapping[R, int | None]]) -> set[int]:
     """Return the sockets from which a chain of moves leads to a row that is left over."""
     before: dict[int, list[int]] = {}
     found: set[int] = set()
@@ -124,7 +122,7 @@ def _can_end(follows: Mapping[int, Mapping[Row, int | None]]) -> set[int]:
 
 
 def _contested(
-    rows_of: Mapping[int, list[Row]], owner: Mapping[Row, int], row_of: Mapping[int, Row]
+    rows_of: Mapping[int, list[R]], owner: Mapping[R, int], row_of: Mapping[int, R]
 ) -> set[int]:
     """Return the sockets that a chain of moves could leave without a row, for one that has none."""
     found = {owner[row] for cookie, rows in rows_of.items() if cookie not in row_of for row in rows}

@@ -11,11 +11,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from exporter.core.join_pair import PairHistory
-    from exporter.core.join_read import Read
-    from exporter.core.join_state import SourceState
+    from exporter.core.join_state import Socket, SourceState
     from exporter.core.tracker import TrackedConnection
     from exporter.model import SourceReading
 
@@ -38,24 +37,29 @@ def known_owner(
                 return tracked.owner.key
     # Of the sockets as they are now: an owner may be known better than when it was joined.
     owners = Counter(
-        connections[cookie].owner.key for cookie in state.joined if cookie in connections
+        connections[cookie].owner.key
+        for cookie, socket in state.sockets.items()
+        if socket.row is not None and cookie in connections
     )
-    state.owner = owners.most_common(1)[0][0] if owners else None
-    return state.owner
+    return owners.most_common(1)[0][0] if owners else None
 
 
-def elected_owner(read: Read, cookies: Iterable[int]) -> str | None:
+def elected_owner(
+    state: SourceState,
+    reading: SourceReading,
+    sockets: Sequence[Socket],
+    connections: Mapping[int, TrackedConnection],
+) -> str | None:
     """Return the owner whose sockets fit best; None while two processes fit about as well."""
-    state, connections = read.state, read.connections
-    known = known_owner(state, read.reading, connections)
+    known = known_owner(state, reading, connections)
     if known is not None:
         return known
-    owners = {cookie: connections[cookie].owner.key for cookie in cookies}
+    owners = {socket: connections[socket.cookie].owner.key for socket in sockets}
     if len(set(owners.values())) == 1:
         return next(iter(owners.values()))
-    for cookie, owner in owners.items():
-        if pairs := state.pairs.get(cookie):
-            state.owner_votes[owner] += max(_vote(pair) for pair in pairs.values())
+    for socket, owner in owners.items():
+        if socket.pairs:
+            state.owner_votes[owner] += max(_vote(pair) for pair in socket.pairs.values())
     (first, most), (_, second) = [*state.owner_votes.most_common(2), ("", 0), ("", 0)][:2]
     clear = most >= LEAST_VOTES and most >= CLEAR_LEAD * second
     lasting = most - second > CLEAR_DEVIATIONS * (most + second) ** 0.5

@@ -7,7 +7,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["PairHistory"]
+__all__ = ["PairHistory", "pair_of"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,9 +18,11 @@ from exporter.core.join_laws import (
     PLAIN,
     Shape,
 )
+from exporter.core.join_state import coexist
 
 if TYPE_CHECKING:
     from exporter.core.join_laws import Bracket, Counts, Law
+    from exporter.core.join_state import Row, Socket
 
 # A read of the figures in the moment between a client's write and its count breaks the law by
 # chance; twice is no chance. Two growths in step after a strike show that it was chance.
@@ -70,6 +72,8 @@ class PairHistory:
     """Whether one socket can be one node under one law, after all that was read of both."""
 
     __slots__ = (
+        "_bracket",
+        "_doubt",
         "_in",
         "_logins_in",
         "_logins_out",
@@ -77,13 +81,11 @@ class PairHistory:
         "_quiet",
         "_since_strike",
         "_strikes",
-        "_was_quiet",
         "bases",
         "counts",
         "grown",
         "growths",
         "law",
-        "quiet_samples",
         "rebased",
         "samples",
         "shape",
@@ -96,14 +98,14 @@ class PairHistory:
         self.bases = bases
         self.counts = NOTHING
         self.samples = 0
-        self.quiet_samples = 0
         self.growths = 0
         self.grown = False
         self.rebased = False
         self._out = Span(0, 0)
         self._in = Span(0, 0)
         self._quiet: _Quiet | None = None
-        self._was_quiet = False
+        self._bracket: Bracket | None = None
+        self._doubt: _Quiet | None = None
         self._strikes = 0
         self._since_strike = 0
         self._logins_out = 0
@@ -116,18 +118,13 @@ class PairHistory:
 
     @property
     def is_settled(self) -> bool:
-        """Whether both Ks are known and nothing has shaken them."""
-        return self._quiet is not None and not self.rebased and self._strikes == 0
-
-    @property
-    def is_current(self) -> bool:
-        """Whether both Ks are of the last read, and nothing has shaken them."""
-        return self._was_quiet and self.is_settled
+        """Whether both Ks are known, and the last quiet read agreed with them."""
+        return self._quiet is not None and self._doubt is None and self._strikes == 0
 
     @property
     def is_exact(self) -> bool:
         """Whether the totals are equal since the socket was opened, without TLS."""
-        return self.law == PLAIN and self.is_settled and (0, 0) in self.offsets()
+        return self.law == PLAIN and self.is_settled and not self.rebased and (0, 0) in self.offsets()
 
     def may_have(self, out: int, incoming: int) -> bool:
         """Whether these may be the Ks, by at least three reads during which the totals grew."""
@@ -159,31 +156,40 @@ class PairHistory:
 
     def observe(self, bracket: Bracket, counts: Counts) -> bool:
         """Take one read of both; return False when the law does not allow the pair any more."""
+        self.samples += 1
+        if counts == self.counts and bracket == self._bracket and bracket.is_quiet:
+            return self.is_possible
         out, incoming = self._spans(bracket, counts)
         quiet = _Quiet(out.low, incoming.low, counts) if bracket.is_quiet else None
-        self._was_quiet = quiet is not None
-        earlier = self.counts
-        self.counts = counts
-        self.samples += 1
-        self.quiet_samples += quiet is not None
+        earlier, self.counts, self._bracket = self.counts, counts, bracket
         if self.samples == 1:
             self._out, self._in, self._quiet = out, incoming, quiet
             return True
         self.grown = self.grown or counts.outgoing > earlier.outgoing
         if self._goes_on(out, incoming, quiet, earlier):
             self._advance(out, incoming, quiet)
-            return True
-        if quiet is not None and self._quiet is not None and self._logged_in_anew(quiet):
+        elif quiet is not None and self._quiet is not None and self._logged_in_anew(quiet):
             self._logins_out += quiet.out - self._quiet.out
             self._logins_in += quiet.incoming - self._quiet.incoming
+            self._out, self._in, self._quiet = out, incoming, quiet
+        elif quiet is not None and self._doubt is not None and self._follows(self._doubt, quiet):
+            # What looked like a chance moment lasts: so this is how it is now.
+            self._quiet, self._doubt, self.rebased = self._doubt, None, True
+            self._advance(out, incoming, quiet)
+        else:
+            self._strike(out, incoming, quiet)
+        return self.is_possible
+
+    def _strike(self, out: Span, incoming: Span, quiet: _Quiet | None) -> None:
+        self._strikes += 1
+        self._since_strike = 0
+        self.growths = 0
+        if quiet is not None and self._quiet is not None:
+            # The next quiet read tells which of both was the odd one.
+            self._doubt = quiet
         else:
             self.rebased = True
-            self._strikes += 1
-            self._since_strike = 0
-            self.growths = 0
-        # From here on, whatever it was that broke the law: a chance moment is not held for ever.
-        self._out, self._in, self._quiet = out, incoming, quiet
-        return self.is_possible
+            self._out, self._in, self._quiet = out, incoming, quiet
 
     def _spans(self, bracket: Bracket, counts: Counts) -> tuple[Span, Span]:
         """Return the bounds of both Ks.
@@ -203,24 +209,28 @@ class PairHistory:
         if counts.outgoing < earlier.outgoing or counts.incoming < earlier.incoming:
             return False
         if quiet is not None and self._quiet is not None:
-            before = self._quiet.counts
-            return _steps(
-                quiet.out - self._quiet.out,
-                self.law.out,
-                counts.outgoing - before.outgoing,
-                counts.requests - before.requests,
-                exact=self.shape.exact_out,
-                told=counts.requests >= 0,
-            ) and _steps(
-                quiet.incoming - self._quiet.incoming,
-                self.law.incoming,
-                counts.incoming - before.incoming,
-                counts.responses - before.responses,
-                exact=self.shape.exact_in,
-                told=counts.responses >= 0,
-            )
+            return self._follows(self._quiet, quiet)
         return _overlap(out, self._out, exact=self.shape.exact_out) and _overlap(
             incoming, self._in, exact=self.shape.exact_in
+        )
+
+    def _follows(self, earlier: _Quiet, quiet: _Quiet) -> bool:
+        """Whether both Ks changed by what the law allows from one quiet read to another."""
+        before, counts = earlier.counts, quiet.counts
+        return _steps(
+            quiet.out - earlier.out,
+            self.law.out,
+            counts.outgoing - before.outgoing,
+            counts.requests - before.requests,
+            exact=self.shape.exact_out,
+            told=counts.requests >= 0,
+        ) and _steps(
+            quiet.incoming - earlier.incoming,
+            self.law.incoming,
+            counts.incoming - before.incoming,
+            counts.responses - before.responses,
+            exact=self.shape.exact_in,
+            told=counts.responses >= 0,
         )
 
     def _advance(self, out: Span, incoming: Span, quiet: _Quiet | None) -> None:
@@ -232,9 +242,10 @@ class PairHistory:
         if self._quiet is not None and quiet.counts != self._quiet.counts:
             self.growths += 1
             self._since_strike += 1
-            if self._since_strike >= FORGIVING_GROWTHS:
-                self._strikes = 0
-        self._quiet = quiet
+        if self._since_strike >= FORGIVING_GROWTHS or self._doubt is not None:
+            # In step again, or as before: the odd moment was chance.
+            self._strikes = 0
+        self._quiet, self._doubt = quiet, None
 
     def _logged_in_anew(self, quiet: _Quiet) -> bool:
         if self._quiet is None:
@@ -261,6 +272,15 @@ class PairHistory:
         if shape.exact_in:
             return low <= incoming <= high
         return incoming >= low and (incoming - low) % law.incoming <= high - low
+
+
+def pair_of(socket: Socket, row: Row, law: Law) -> PairHistory:
+    """Hold a socket against a node at all moments at which both are known."""
+    pair = PairHistory(law, row.shape, row.bases(socket.opened_at))
+    for bracket, counts, _seconds in coexist(socket.history, row.history):
+        if not pair.observe(bracket, counts):
+            break
+    return pair
 
 
 def _steps(step: int, cost: int, counted: int, messages: int, *, exact: bool, told: bool) -> bool:

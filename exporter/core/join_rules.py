@@ -1,4 +1,4 @@
-"""The rules that choose which free socket is which free node, from the surest down.
+"""The rules that choose which open socket is which free node, from the surest down.
 
 1. totals     the totals are equal since the socket was opened
 2. growth     they grew alike, twice or more
@@ -13,7 +13,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["Match", "equal_matches", "next_matches"]
+__all__ = ["NAMES", "Match", "certain_matches", "evidence_of", "left_open", "names_of"]
 
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,11 +24,11 @@ from exporter.core.join_matching import matched
 from exporter.model import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from exporter.core.join_matching import Pick
     from exporter.core.join_pair import PairHistory
-    from exporter.core.join_state import Look, Row, SourceState
+    from exporter.core.join_state import Row, Socket, SourceState
 
 # Two growths that agree: one may agree by chance (1 of 13,000 wrong pairs measured), two do not.
 LEAST_GROWTHS = 2
@@ -36,192 +36,176 @@ LEAST_GROWTHS = 2
 # Clients that do the same at the same time are told apart sooner or later; so long they may wait.
 PATIENT_GROWTHS = 4
 
-# Idle totals are believed when two quiet reads found them the same.
-LEAST_QUIET = 2
-
 # What cannot be told by figures waits for so many reads for a better rule.
 PATIENT_READS = 5
 
-_PATIENT = frozenset({"endpoint"})
+NAMES = ("totals", "growth", "handshake", "bounds", "endpoint")
+
+# Names of equals that are shown; of a hundred equal clients nobody reads them all.
+MOST_EQUALS = 32
+
+_Edges = dict[int, list["Row"]]
 
 
 class Match(NamedTuple):
     """A socket and the node that it is, by a rule; `equals` could be it as well."""
 
-    cookie: int
+    socket: Socket
     row: Row
-    equals: tuple[Row, ...]
     rule: str
+    equals: tuple[Row, ...] = ()
     contested: bool = False
 
-    @property
-    def is_soft(self) -> bool:
-        """Whether there was a choice."""
-        return bool(self.equals) or self.contested
+
+def certain_matches(state: SourceState, sockets: Sequence[Socket], rule: str) -> list[Match]:
+    """Return what a rule leaves no choice for."""
+    by_cookie = {socket.cookie: socket for socket in sockets}
+    return [
+        Match(by_cookie[cookie], pick.row, rule)
+        for cookie, pick in matched(_edges(state, sockets, rule)).items()
+        if pick.is_certain and _is_ripe(by_cookie[cookie], pick, rule)
+    ]
 
 
-Edges = dict[int, list["Row"]]
-
-
-def next_matches(state: SourceState, looks: Mapping[int, Look]) -> list[Match]:
-    """Return the matches of the surest rule that leaves no choice for some socket."""
-    for name, rule in _RULES.items():
-        edges = rule(state, looks)
-        certain = [
-            Match(cookie, pick.row, (), name)
-            for cookie, pick in matched(edges).items()
-            if pick.is_certain and _is_ripe(state, cookie, pick, name)
-        ]
-        if certain:
-            return certain
-    return []
-
-
-def equal_matches(state: SourceState, looks: Mapping[int, Look]) -> list[Match]:
+def left_open(state: SourceState, sockets: Sequence[Socket]) -> list[Match]:
     """Return matches where the figures leave a choice: all sockets at once, each by its best rule.
 
     To be asked when nothing is certain any more: what is given here in a mere order must not
     make anything else look certain.
     """
-    edges: Edges = {}
+    by_cookie = {socket.cookie: socket for socket in sockets}
+    edges: _Edges = {}
     rules: dict[int, str] = {}
-    for name in ("totals", "growth", "handshake"):
-        left = {cookie: look for cookie, look in looks.items() if cookie not in edges}
-        for cookie, rows in _RULES[name](state, left).items():
+    for rule in ("totals", "growth", "handshake"):
+        rest = [socket for socket in sockets if socket.cookie not in edges]
+        for cookie, rows in _edges(state, rest, rule).items():
             edges[cookie] = rows
-            rules[cookie] = name
+            rules[cookie] = rule
     return [
-        Match(cookie, pick.row, pick.equals, rules[cookie], pick.contested)
+        Match(by_cookie[cookie], pick.row, rules[cookie], pick.equals, pick.contested)
         for cookie, pick in matched(edges).items()
-        if _is_ripe(state, cookie, pick, rules[cookie])
+        if _is_ripe(by_cookie[cookie], pick, rules[cookie])
     ]
 
 
-def _is_ripe(state: SourceState, cookie: int, pick: Pick, rule: str) -> bool:
+def _is_ripe(socket: Socket, pick: Pick[Row], rule: str) -> bool:
     """Whether a growth in step was seen often enough, and nothing better is to be waited for."""
     if rule == "growth":
         least = LEAST_GROWTHS if pick.is_certain else PATIENT_GROWTHS
-        return state.pairs[cookie][pick.row].growths >= least
-    if rule in _PATIENT:
-        return state.reads.get(cookie, 0) >= PATIENT_READS
+        return socket.pairs[pick.row].growths >= least
+    if rule == "endpoint":
+        return socket.reads >= PATIENT_READS
     return True
 
 
-def _edges(
-    state: SourceState,
-    looks: Mapping[int, Look],
-    rule: Callable[[Look, Row, PairHistory], bool],
-    *,
-    elsewhere: bool = False,
-) -> Edges:
+def _edges(state: SourceState, sockets: Sequence[Socket], rule: str) -> _Edges:
     """Return the pairs that a rule allows, those at the node's known address first."""
-    edges: Edges = {}
-    for cookie, look in sorted(looks.items(), key=lambda item: _age_order(item[1])):
+    allows = _Rule(state, sockets, rule)
+    edges: _Edges = {}
+    for socket in sorted(sockets, key=_age_order):
         allowed = [
             row
-            for row, pair in state.pairs.get(cookie, {}).items()
-            if pair.is_possible and state.rows[row].cookie is None and rule(look, row, pair)
+            for row, pair in socket.pairs.items()
+            if not row.is_settled and pair.is_possible and allows(socket, row, pair)
         ]
-        here = [row for row in allowed if state.fit_of(row, look.remote) >= 0]
-        if here or (elsewhere and allowed):
-            edges[cookie] = sorted(here or allowed, key=lambda row: _use_order(state, row))
+        here = [row for row in allowed if state.fit_of(row, socket.remote) >= 0]
+        if here or (rule in ("totals", "growth") and allowed):
+            unshaken = [row for row in here or allowed if not socket.pairs[row].rebased]
+            edges[socket.cookie] = sorted(
+                unshaken or here or allowed, key=lambda row: _use_order(socket, row)
+            )
     return edges
 
 
-def _age_order(look: Look) -> tuple[int, float, int]:
+def _age_order(socket: Socket) -> tuple[int, float, int]:
     """Order sockets so that of equal ones the first opened comes first.
 
     A client connects to a bootstrap server before it learns of the broker behind it, and with a
     full handshake (more bytes in); only later connections to the same broker resume it.
     """
-    return -look.bracket.in_low, look.opened_at, look.cookie
+    return -socket.bracket.in_low, socket.opened_at, socket.cookie
 
 
-def _use_order(state: SourceState, row: Row) -> tuple[bool, Row]:
-    return state.rows[row].node.role is not Role.BOOTSTRAP, row
+def _use_order(socket: Socket, row: Row) -> tuple[bool, bool, tuple[str, ...]]:
+    client = row.client
+    return (
+        row is not socket.row,
+        row.node.role is not Role.BOOTSTRAP,
+        (client.kind, client.client_id, client.instance, row.node_id),
+    )
 
 
-def _by_totals(state: SourceState, looks: Mapping[int, Look]) -> Edges:
-    return _edges(state, looks, lambda _look, _row, pair: pair.is_exact, elsewhere=True)
+class _Rule:
+    """Whether a rule allows a pair, with what it needs to know of all sockets at once."""
 
+    def __init__(self, state: SourceState, sockets: Iterable[Socket], rule: str) -> None:
+        self._state = state
+        self._allows = getattr(self, f"_{rule}")
+        self._crowd = (
+            Counter(socket.remote for socket in sockets) if rule == "endpoint" else Counter()
+        )
 
-def _by_growth(state: SourceState, looks: Mapping[int, Look]) -> Edges:
-    """Pairs that grew alike once are in, so that no rival is overlooked."""
+    def __call__(self, socket: Socket, row: Row, pair: PairHistory) -> bool:
+        return bool(self._allows(socket, row, pair))
 
-    def grew_alike(look: Look, _row: Row, pair: PairHistory) -> bool:
-        return pair.growths > 0 and pair.law == state.ports[look.remote.port].law
+    def _totals(self, _socket: Socket, _row: Row, pair: PairHistory) -> bool:
+        return pair.is_exact
 
-    return _edges(state, looks, grew_alike, elsewhere=True)
+    def _growth(self, socket: Socket, _row: Row, pair: PairHistory) -> bool:
+        """Pairs that grew alike once are in, so that no rival is overlooked."""
+        return pair.growths > 0 and pair.law == self._state.listener(socket.remote.port).law
 
-
-def _by_handshake(state: SourceState, looks: Mapping[int, Look]) -> Edges:
-    if not any(known.handshakes for known in state.ports.values()):
-        return {}
-    edges = _edges(state, looks, _handshake_rule(state, None))
-    closest = _handshake_rule(state, 0)
-    for cookie, rows in edges.items():
-        if len(rows) > 1:
-            # Where bytes may lack, the nodes that lack none come first; the others stay equals.
-            pairs, look = state.pairs[cookie], looks[cookie]
-            rows.sort(key=lambda row: not closest(look, row, pairs[row]))
-    return edges
-
-
-def _handshake_rule(
-    state: SourceState, tolerance: int | None
-) -> Callable[[Look, Row, PairHistory], bool]:
-    """Return the rule; without a tolerance, handshakes may vary where they were not seen steady."""
-
-    def agrees(look: Look, row: Row, pair: PairHistory) -> bool:
-        known = state.ports[look.remote.port]
-        law = known.law
-        if law is None or pair.law != law or not known.handshakes:
+    def _handshake(self, socket: Socket, row: Row, pair: PairHistory) -> bool:
+        known = self._state.listener(socket.remote.port)
+        if known.law is None or pair.law != known.law or not known.handshakes:
             return False
-        if pair.quiet_samples < LEAST_QUIET and not pair.growths:
+        if not pair.growths and not socket.rests_with(row):
             return False
-        allowed = tolerance
-        if allowed is None:
-            allowed = 0 if known.is_steady else JITTER
+        allowed = 0 if known.is_steady else JITTER
         return any(
-            fits(offset, handshake, law, allowed)
+            fits(offset, handshake, known.law, allowed)
             for offset in offsets_of(row, pair)
             for handshake in known.handshakes
         )
 
-    return agrees
-
-
-def _by_bounds(state: SourceState, looks: Mapping[int, Look]) -> Edges:
-    def bounded(look: Look, _row: Row, pair: PairHistory) -> bool:
-        known = state.ports[look.remote.port]
+    def _bounds(self, socket: Socket, _row: Row, pair: PairHistory) -> bool:
+        known = self._state.listener(socket.remote.port)
         if known.law not in (None, pair.law):
             return False
         handshakes = [*known.handshakes, *([ZERO] if pair.law == PLAIN else [])]
         return any(pair.may_have(each.out, each.incoming) for each in handshakes)
 
-    return _edges(state, looks, bounded)
-
-
-def _by_endpoint(state: SourceState, looks: Mapping[int, Look]) -> Edges:
-    """Only where one socket goes to that address: among several, order would decide."""
-    crowd = Counter(look.remote for look in looks.values())
-    crowd.update(remote for row, _pair, remote in state.joined.values() if state.rows[row].is_soft)
-
-    def names_it(look: Look, row: Row, _pair: PairHistory) -> bool:
-        node = state.rows[row].node
+    def _endpoint(self, socket: Socket, row: Row, _pair: PairHistory) -> bool:
+        """Only where one socket goes to that address: among several, order would decide."""
+        node = row.node
         return (
             node.remote_name is not None
             and node.connection_state == "UP"
-            and crowd[look.remote] == 1
+            and self._crowd[socket.remote] == 1
         )
 
-    return _edges(state, looks, names_it)
+
+def evidence_of(row: Row, rule: str, remote: object) -> str:
+    """Say by which rule a socket is a node."""
+    counts = row.counts
+    figures = f"{counts.outgoing} B out and {counts.incoming} B in" if counts else "no bytes"
+    claim = f"the client counts {figures} for node {row.node_id}"
+    return {
+        "totals": f"{claim}, and the kernel the same for this socket",
+        "growth": f"{claim}; they grow in step with this socket's and with no other's",
+        "handshake": f"{claim}; this socket has those and the handshake that its siblings have",
+        "bounds": f"{claim}; read after read that lies between this socket's before and after",
+        "endpoint": f"{claim}, its only open node at {remote}",
+    }[rule]
 
 
-_RULES: dict[str, Callable[[SourceState, Mapping[int, Look]], Edges]] = {
-    "totals": _by_totals,
-    "growth": _by_growth,
-    "handshake": _by_handshake,
-    "bounds": _by_bounds,
-    "endpoint": _by_endpoint,
-}
+def names_of(rows: Iterable[Row]) -> tuple[str, ...]:
+    """Name clients' nodes in words."""
+    known: Mapping[tuple[str, ...], Row] = {
+        (row.client.kind, row.client.client_id, row.client.instance, row.node_id): row
+        for row in rows
+    }
+    return tuple(
+        f"{row.client.kind} {row.client.client_id!r} node {row.node_id}"
+        for _name, row in sorted(known.items())[:MOST_EQUALS]
+    )
