@@ -223,7 +223,8 @@ class Attributor:
         moved = {row for row in read.fresh if row.moved}
         fresh: AbstractSet[Row] | None = None
         for socket in seen:
-            if socket.moved or not socket.bracket.is_quiet:
+            if socket.moved or read.series or not socket.bracket.is_quiet:
+                # It may have moved between reads of one librdkafka client, at another's.
                 if fresh is None:
                     fresh = set(read.fresh)
                 rows: Iterable[Row] = [row for row in socket.pairs if row in fresh]
@@ -277,8 +278,7 @@ class Attributor:
         for _round in range(MOST_ROUNDS):
             learned = self._settle(state, own)
             own = [socket for socket in own if not socket.is_settled]
-            rows = read.free_rows()
-            learned |= self._learn(read, own, rows)
+            learned |= self._learn(read, own)
             if not learned:
                 break
         self._give_what_is_open(state, own)
@@ -311,8 +311,13 @@ class Attributor:
                         del socket.pairs[row]
                 find_grown(state, read.series, rows, there, law, read.may_be)
             handshakes = [*known.handshakes, *([ZERO] if law == PLAIN else [])]
-            new = [each for each in there if each.moved or each.looked_up != known.version]
-            old = [each for each in there if not each.moved and each.looked_up == known.version]
+            # One librdkafka client's nodes come at a time, and they are few.
+            new = [
+                each
+                for each in there
+                if read.series or each.moved or each.looked_up != known.version
+            ]
+            old = [] if read.series else [each for each in there if each not in set(new)]
             find_totals(state, rows, new, law, handshakes, read.may_be)
             changed = [row for row in rows if row.moved or row.reads <= 1]
             find_totals(state, changed, old, law, handshakes, read.may_be)
@@ -330,7 +335,10 @@ class Attributor:
                 known.votes[law] += SURE_VOTE if sure else UNSURE_VOTE
         elect_law(known)
 
-    def _learn(self, read: _Read, sockets: Sequence[Socket], rows: Sequence[Row]) -> bool:
+    def _learn(self, read: _Read, sockets: Sequence[Socket]) -> bool:
+        rows = [
+            row for row in read.state.rows if row.counts is not None and not row.is_settled
+        ]
         learned = False
         for port, there in _by_port(sockets).items():
             known = read.state.listener(port)

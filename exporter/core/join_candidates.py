@@ -132,7 +132,7 @@ def _moved(
     times = list(state.read_at.get(series, ()))[-2 : -2 - MOST_EARLIER : -1]
     found: dict[float, list[tuple[Socket, Bracket]]] = defaultdict(list)
     for socket in sockets:
-        if not socket.moved or not socket.bracket.is_quiet:
+        if not socket.bracket.is_quiet:
             continue
         for at in times:
             before = socket.history.at(at)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 __all__ = ["elect_law", "learn_handshakes"]
 
-from collections import defaultdict
-from itertools import combinations
+from collections import Counter, defaultdict
+from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.core.join_handshakes import (
@@ -118,14 +118,16 @@ def learn_handshakes(
     laws = [known.law] if known.law is not None else _possible_laws(rows)
     if known.rivals and not known.handshakes:
         laws = list(known.rivals)
-    found = [_best(state, known, law, joined, resting, rows) for law in laws]
-    best = max(found, key=lambda each: each[0])
-    if not best[1] or any(each[0] >= best[0] for each in found if each is not best):
-        return []
-    for guess in best[1]:
-        _believe(known, guess, rows)
-    known.version += 1
-    return [guess.handshake for guess in best[1]]
+    for tolerance in dict.fromkeys((known.tolerance, JITTER)):
+        found = [_best(state, known, law, joined, resting, rows, tolerance) for law in laws]
+        best = max(found, key=lambda each: each[0])
+        if best[1] and not any(each[0] >= best[0] for each in found if each is not best):
+            known.tolerance = tolerance
+            for guess in best[1]:
+                _believe(known, guess, rows)
+            known.version += 1
+            return [guess.handshake for guess in best[1]]
+    return []
 
 
 def _believe(known: Listener, guess: _Guess, rows: Sequence[Row]) -> None:
@@ -151,6 +153,7 @@ def _best(
     joined: Sequence[_Seen],
     resting: Sequence[Socket],
     rows: Sequence[Row],
+    tolerance: int,
 ) -> tuple[float, list[_Guess]]:
     """Return the Ks that explain the most, and how much that is, if nothing explains as much."""
     unexplained = [seen for seen in joined if not _is_known(known, seen, law)]
@@ -158,7 +161,7 @@ def _best(
     explained = {seen.socket.cookie for seen in idle if _is_known(known, seen, law)}
     idle = [seen for seen in idle if seen.socket.cookie not in explained]
     left = len({seen.socket.cookie for seen in idle})
-    guesses = _guesses(known, law, unexplained, idle)
+    guesses = _guesses(known, law, unexplained, idle, tolerance)
     sets = [
         (_weight(guesses, chosen), chosen)
         for size in (1, 2)
@@ -171,34 +174,47 @@ def _best(
     believed = []
     for number in chosen:
         guess = _merged(guesses[number], guesses)
-        others = [
-            other
-            for other, without in sets
-            if not any(_agree(guess, guesses[each]) for each in without)
-        ]
-        rival = max(others, default=0.0)
-        if weight > rival and _is_enough(known, guess, weight - rival, left):
+        alike = {
+            each for each in range(len(guesses)) if _agree(guesses[number], guesses[each])
+        }
+        rival = next((other for other, without in sets if not alike & set(without)), 0.0)
+        if weight > rival and _is_enough(guess, weight - rival, left, tolerance):
             believed.append(guess)
     return (weight if believed else 0.0), believed
 
 
 def _merged(guess: _Guess, guesses: Sequence[_Guess]) -> _Guess:
     """Leave open how often a login holds the client.id where the sockets do not tell."""
-    alike = [each for each in guesses if _agree(each, guess) and each.handshake.length == 0]
-    lengths = {row.login_length for rows in guess.idle.values() for row in rows}
-    if len(alike) < 2 or guess.handshake.length or len(lengths) != 1:
-        return guess
-    length = lengths.pop()
     one = guess.handshake
-    repeats = {each for known in alike for each in known.handshake.repeats}
+    if one.length or one.shape != EXACT or len(one.repeats) > 1:
+        return guess
+    alike = {one.repeats[0]: one.out}
+    for each in guesses:
+        other = each.handshake
+        if (
+            other.length == 0
+            and len(other.repeats) == 1
+            and _agree(guess, each)
+            and len(each.idle) >= len(guess.idle) - 1
+        ):
+            alike.setdefault(other.repeats[0], other.out)
+    if len(alike) == 1:
+        return guess
+    lengths = sorted(row.login_length for rows in guess.idle.values() for row in rows)
+    length = lengths[len(lengths) // 2]
     out = one.out + one.repeats[0] * length
-    merged = Handshake(out, one.incoming, EXACT, length, tuple(sorted(repeats)))
-    return guess._replace(handshake=merged)
+    repeats = tuple(sorted(each for each, k in alike.items() if abs(k + each * length - out) <= JITTER))
+    return guess._replace(handshake=Handshake(out, one.incoming, EXACT, length, repeats))
 
 
 def _agree(one: _Guess, other: _Guess) -> bool:
-    """Whether two Ks explain the same sockets by the same nodes: equal but for a length."""
-    return one is other or (one.joined == other.joined and one.idle == other.idle)
+    """Whether two Ks explain mostly the same sockets by the same nodes: they are one, then."""
+    if one is other:
+        return True
+    mine = {(cookie, row) for cookie, rows in one.idle.items() for row in rows}
+    others = {(cookie, row) for cookie, rows in other.idle.items() for row in rows}
+    alike = len(mine & others) + len(one.joined & other.joined)
+    return alike > len(others - mine) + len(other.joined - one.joined)
 
 
 def _weight(guesses: Sequence[_Guess], chosen: Iterable[int]) -> float:
@@ -212,7 +228,7 @@ def _weight(guesses: Sequence[_Guess], chosen: Iterable[int]) -> float:
     return JOINED_WEIGHT * len(joined) + len(largest(edges)) - 1.5 * len(tuple(chosen))
 
 
-def _is_enough(known: Listener, guess: _Guess, lead: float, left: int) -> bool:
+def _is_enough(guess: _Guess, lead: float, left: int, tolerance: int) -> bool:
     """Whether a handshake may be believed: seen at joined sockets, or needed to explain many."""
     joined, idle = len(guess.joined), len(largest(guess.idle))
     if joined > 1 or (joined and idle):
@@ -220,7 +236,7 @@ def _is_enough(known: Listener, guess: _Guess, lead: float, left: int) -> bool:
     if joined or guess.handshake.shape != EXACT:
         # Whole records more or less: idle sockets agree on that by chance too.
         return False
-    if known.tolerance:
+    if tolerance:
         # With some bytes more or less, chance agrees much more often.
         return idle >= STEADY_IDLE and lead > 1
     if idle >= LEAST_SUPPORT:
@@ -292,7 +308,7 @@ def _idle(
             counts = row.counts
             if counts is None or state.fit_of(row, socket.remote) < 0:
                 continue
-            if not grown and socket.is_belied_by(row):
+            if not grown and (socket.is_belied_by(row) or not socket.rests_with(row)):
                 continue
             out, incoming = law.paid(counts)
             for base in row.bases(socket.opened_at):
@@ -307,7 +323,7 @@ def _idle(
 
 
 def _guesses(
-    known: Listener, law: Law, joined: Sequence[_Seen], idle: Sequence[_Seen]
+    known: Listener, law: Law, joined: Sequence[_Seen], idle: Sequence[_Seen], tolerance: int
 ) -> list[_Guess]:
     """Return Ks that are worth a count, with what each explains."""
     by_in: dict[int, list[_Seen]] = defaultdict(list)
@@ -315,8 +331,9 @@ def _guesses(
         by_in[seen.offset.incoming].append(seen)
     wanted = dict.fromkeys(
         (
-            *_shown_by_joined([seen.offset for seen in joined], law, known.tolerance),
-            *_common_to_idle(idle, known.tolerance),
+            *_shown_by_joined([seen.offset for seen in joined], law, tolerance),
+            *_completed(law, joined, idle),
+            *_common_to_idle(idle, tolerance),
         )
     )
     found = []
@@ -327,7 +344,7 @@ def _guesses(
         shown = {
             seen.socket.cookie
             for seen in joined
-            if fits(seen.offset, handshake, law, known.tolerance)
+            if fits(seen.offset, handshake, law, tolerance)
         }
         near, edges = False, defaultdict(list)
         around = (
@@ -336,14 +353,14 @@ def _guesses(
             else idle
         )  # fmt: skip
         for seen in around:
-            if fits(seen.offset, handshake, law, known.tolerance):
+            if fits(seen.offset, handshake, law, tolerance):
                 edges[seen.socket.cookie].append(seen.row)
         loose = {
             seen.socket.cookie for seen in around if fits(seen.offset, handshake, law, JITTER)
         }
         near = len(loose) > len(edges) or any(
             fits(seen.offset, handshake, law, JITTER)
-            and not fits(seen.offset, handshake, law, known.tolerance)
+            and not fits(seen.offset, handshake, law, tolerance)
             for seen in joined
         )
         found.append(_Guess(law, handshake, frozenset(shown), dict(edges), near))
@@ -363,19 +380,39 @@ def _shown_by_joined(offsets: Sequence[Offset], law: Law, tolerance: int) -> Ite
                     yield both
 
 
+def _completed(
+    law: Law, joined: Sequence[_Seen], idle: Sequence[_Seen]
+) -> Iterator[Handshake]:
+    """Yield what one joined socket shows of a handshake, with what idle ones show of the rest."""
+    for one in (seen.offset for seen in joined if seen.offset.shape != EXACT):
+        votes: Counter[Handshake] = Counter()
+        for seen in idle:
+            other = seen.offset
+            if one.shape.exact_out and other.shape.exact_in:
+                both = Handshake(one.out, other.incoming, EXACT, one.length)
+            elif one.shape.exact_in and other.shape.exact_out:
+                both = Handshake(other.out, one.incoming, EXACT, other.length)
+            else:
+                continue
+            if fits(one, both, law, 0) and fits(other, both, law, 0):
+                votes[both] += 1
+        yield from (both for both, _times in votes.most_common(MOST_GUESSES))
+
+
 def _common_to_idle(idle: Sequence[_Seen], tolerance: int) -> Iterator[Handshake]:
     """Yield what several idle sockets could have, for each way to pay for the client.id."""
-    width = 2 * JITTER if tolerance else 1
-    for repeats in CLIENT_ID_REPEATS:
+    width, shifts = (2 * JITTER, (0, JITTER)) if tolerance else (1, (0,))
+    exact = [seen for seen in idle if seen.offset.shape == EXACT]
+    for repeats, more_out, more_in in product(CLIENT_ID_REPEATS, shifts, shifts):
         cells: dict[tuple[int, int], dict[tuple[int, int], set[int]]] = defaultdict(dict)
-        for seen in idle:
-            if seen.offset.shape == EXACT:
-                at = seen.offset.out - repeats * seen.offset.length, seen.offset.incoming
-                cell = cells[at[0] // width, at[1] // width]
-                cell.setdefault(at, set()).add(seen.socket.cookie)
+        for seen in exact:
+            at = seen.offset.out - repeats * seen.offset.length, seen.offset.incoming
+            cell = cells[(at[0] + more_out) // width, (at[1] + more_in) // width]
+            cell.setdefault(at, set()).add(seen.socket.cookie)
         crowds = {where: set.union(*cell.values()) for where, cell in cells.items()}
         for where in sorted(crowds, key=lambda at: (-len(crowds[at]), at))[:MOST_GUESSES]:
             if len(crowds[where]) > 1 or len(crowds) <= MOST_GUESSES:
-                here = cells[where]
-                out, incoming = max((len(cookies), at) for at, cookies in here.items())[1]
-                yield Handshake(out, incoming, EXACT, 0, (repeats,))
+                points = sorted(cells[where])
+                outs, ins = sorted(at[0] for at in points), sorted(at[1] for at in points)
+                middle = len(points) // 2
+                yield Handshake(outs[middle], ins[middle], EXACT, 0, (repeats,))
