@@ -13,7 +13,7 @@ __all__ = ["find_grown", "find_named", "find_totals", "vote"]
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from exporter.core.join_handshakes import JITTER
+from exporter.core.join_handshakes import EXACT, JITTER
 from exporter.core.join_laws import NOTHING
 from exporter.core.join_pair import pair_of
 
@@ -185,8 +185,14 @@ def find_totals(
     for row in rows:
         whole.add(row, NOTHING)
     openings: dict[float, list[Socket]] = defaultdict(list)
+    partial = any(each.shape != EXACT for each in handshakes)
     for socket in sockets:
-        _follow_all(socket, whole.rows_for(socket), law, may_be)
+        found = whole.rows_for(socket)
+        _follow_all(socket, found, law, may_be)
+        if found and partial:
+            # What half a handshake does not tell of may be this socket as well.
+            untold = [row for row in rows if EXACT != law.shown(row.shape)][:MOST_BETWEEN]
+            _follow_all(socket, untold, law, may_be)
         openings[socket.opened_at // 1.0].append(socket)
     earliest = min(
         (row.history.entries[0].since for row in rows if row.history.entries), default=0.0

@@ -14,9 +14,11 @@ __all__ = [
     "ZERO",
     "Handshake",
     "Offset",
+    "could_fit",
     "fits",
     "offsets_of",
     "same",
+    "tells_of",
 ]
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -79,13 +81,22 @@ def offsets_of(row: Row, pair: PairHistory) -> list[Offset]:
 
 
 def fits(offset: Offset, handshake: Handshake, law: Law, tolerance: int) -> bool:
-    """Whether a pair's Ks are this handshake's, with whole records where those are not told.
+    """Whether a pair's Ks are this handshake's, with whole records where those are not told."""
+    return tells_of(offset, handshake) and could_fit(offset, handshake, law, tolerance)
+
+
+def tells_of(offset: Offset, handshake: Handshake) -> bool:
+    """Whether both show the same direction to the byte.
 
     Whole records in both directions are no evidence: among many nodes some agree by chance.
     """
-    told = offset.shape.exact_out and handshake.shape.exact_out
-    if not told and not (offset.shape.exact_in and handshake.shape.exact_in):
-        return False
+    return (offset.shape.exact_out and handshake.shape.exact_out) or (
+        offset.shape.exact_in and handshake.shape.exact_in
+    )
+
+
+def could_fit(offset: Offset, handshake: Handshake, law: Law, tolerance: int) -> bool:
+    """Whether a pair's Ks do not contradict this handshake, whatever that is worth."""
     if not _agree(
         offset.incoming - handshake.incoming,
         law.incoming,

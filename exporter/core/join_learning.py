@@ -101,19 +101,20 @@ def learn_handshakes(
     """Return what was learned of handshakes at a port, from its open sockets and free nodes."""
     known = state.listener(port)
     joined = list(_joined(state, port))
+    refined = _refine(state, known, port)
     if known.law is not None and _jitters(known, joined):
         known.tolerance, known.is_steady = JITTER, False
         known.version += 1
         return list(known.handshakes)
     resting = [socket for socket in sockets if socket.bracket.is_quiet and socket.reads > 1]
     if known.law is None and any(socket.reads <= PATIENT_READS for socket in resting):
-        return []
+        return refined
     searched = (
         known.version, len(joined), tuple((each.cookie, each.bracket) for each in resting),
         tuple(row.counts for row in rows),
     )  # fmt: skip
     if searched == known.searched:
-        return []
+        return refined
     known.searched = searched
     laws = [known.law] if known.law is not None else _possible_laws(rows)
     if known.rivals and not known.handshakes:
@@ -127,7 +128,7 @@ def learn_handshakes(
                 _believe(known, guess, rows)
             known.version += 1
             return [guess.handshake for guess in best[1]]
-    return []
+    return refined
 
 
 def _believe(known: Listener, guess: _Guess, rows: Sequence[Row]) -> None:
@@ -243,6 +244,50 @@ def _is_enough(guess: _Guess, lead: float, left: int, tolerance: int) -> bool:
         return idle >= LEAST_SHARE * left or lead > 1
     # Two idle ones may agree by chance, unless there are no more.
     return idle == LEAST_SUPPORT - 1 and left == idle
+
+
+def _refine(state: SourceState, known: Listener, port: int) -> list[Handshake]:
+    """See by all that was joined whether handshakes vary, and what of a login they hold."""
+    settled = [
+        (row, pair)
+        for socket in state.sockets.values()
+        if (row := socket.row) is not None
+        and socket.is_settled
+        and socket.remote.port == port
+        and (pair := socket.pairs.get(row)) is not None
+    ]
+    law = known.law
+    if law is None or len(settled) == known.refined_by:
+        return []
+    known.refined_by = len(settled)
+    offsets = [
+        offset
+        for row, pair in settled
+        if pair.law == law and len(pair.bases) == 1
+        for offset in offsets_of(row, pair)
+    ]
+    before = list(known.handshakes), known.is_steady
+    exact = 0
+    for number, handshake in enumerate(known.handshakes):
+        near = [each for each in offsets if fits(each, handshake, law, JITTER)]
+        tolerance = known.tolerance and JITTER
+        repeats = tuple(
+            repeats
+            for repeats in handshake.repeats
+            if all(
+                fits(each, handshake._replace(repeats=(repeats,)), law, tolerance)
+                for each in near
+            )
+        )
+        if repeats:
+            known.handshakes[number] = handshake._replace(repeats=repeats)
+            exact += len({each.length for each in near}) and len(near)
+    if not known.tolerance and exact >= STEADY_JOINED + STEADY_IDLE:
+        known.is_steady = True
+    if before == (known.handshakes, known.is_steady):
+        return []
+    known.version += 1
+    return list(known.handshakes)
 
 
 def _joined(state: SourceState, port: int) -> Iterator[_Seen]:

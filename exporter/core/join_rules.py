@@ -18,7 +18,14 @@ __all__ = ["NAMES", "Match", "certain_matches", "evidence_of", "left_open", "nam
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from exporter.core.join_handshakes import JITTER, ZERO, fits, offsets_of
+from exporter.core.join_handshakes import (
+    EXACT,
+    JITTER,
+    ZERO,
+    could_fit,
+    offsets_of,
+    tells_of,
+)
 from exporter.core.join_laws import PLAIN
 from exporter.core.join_matching import matched
 from exporter.model import Role
@@ -60,10 +67,13 @@ class Match(NamedTuple):
 def certain_matches(state: SourceState, sockets: Sequence[Socket], rule: str) -> list[Match]:
     """Return what a rule leaves no choice for."""
     by_cookie = {socket.cookie: socket for socket in sockets}
+    edges, untold = _edges(state, sockets, rule)
     return [
         Match(by_cookie[cookie], pick.row, rule)
-        for cookie, pick in matched(_edges(state, sockets, rule)).items()
-        if pick.is_certain and _is_ripe(by_cookie[cookie], pick, rule)
+        for cookie, pick in matched(edges).items()
+        if pick.is_certain
+        and (cookie, pick.row) not in untold
+        and _is_ripe(by_cookie[cookie], pick, rule)
     ]
 
 
@@ -76,15 +86,18 @@ def left_open(state: SourceState, sockets: Sequence[Socket]) -> list[Match]:
     by_cookie = {socket.cookie: socket for socket in sockets}
     edges: _Edges = {}
     rules: dict[int, str] = {}
+    untold: set[tuple[int, Row]] = set()
     for rule in ("totals", "growth", "handshake"):
         rest = [socket for socket in sockets if socket.cookie not in edges]
-        for cookie, rows in _edges(state, rest, rule).items():
+        found, more = _edges(state, rest, rule)
+        untold |= more
+        for cookie, rows in found.items():
             edges[cookie] = rows
             rules[cookie] = rule
     return [
         Match(by_cookie[cookie], pick.row, rules[cookie], pick.equals, pick.contested)
         for cookie, pick in matched(edges).items()
-        if _is_ripe(by_cookie[cookie], pick, rules[cookie])
+        if (cookie, pick.row) not in untold and _is_ripe(by_cookie[cookie], pick, rules[cookie])
     ]
 
 
@@ -98,8 +111,13 @@ def _is_ripe(socket: Socket, pick: Pick[Row], rule: str) -> bool:
     return True
 
 
-def _edges(state: SourceState, sockets: Sequence[Socket], rule: str) -> _Edges:
-    """Return the pairs that a rule allows, those at the node's known address first."""
+def _edges(
+    state: SourceState, sockets: Sequence[Socket], rule: str
+) -> tuple[_Edges, set[tuple[int, Row]]]:
+    """Return the pairs that a rule allows, those at the node's known address first.
+
+    Second those of them that only might be: they keep others from looking certain.
+    """
     allows = _Rule(state, sockets, rule)
     edges: _Edges = {}
     for socket in sorted(sockets, key=_age_order):
@@ -114,7 +132,7 @@ def _edges(state: SourceState, sockets: Sequence[Socket], rule: str) -> _Edges:
             edges[socket.cookie] = sorted(
                 unshaken or here or allowed, key=lambda row: _use_order(socket, row)
             )
-    return edges
+    return edges, allows.untold
 
 
 def _age_order(socket: Socket) -> tuple[int, float, int]:
@@ -141,6 +159,7 @@ class _Rule:
     def __init__(self, state: SourceState, sockets: Iterable[Socket], rule: str) -> None:
         self._state = state
         self._allows = getattr(self, f"_{rule}")
+        self.untold: set[tuple[int, Row]] = set()
         self._crowd = (
             Counter(socket.remote for socket in sockets) if rule == "endpoint" else Counter()
         )
@@ -162,11 +181,16 @@ class _Rule:
         if not pair.growths and not socket.rests_with(row):
             return False
         allowed = 0 if known.is_steady else JITTER
-        return any(
-            fits(offset, handshake, known.law, allowed)
+        could = [
+            (offset, handshake)
             for offset in offsets_of(row, pair)
             for handshake in known.handshakes
-        )
+            if could_fit(offset, handshake, known.law, allowed)
+        ]
+        if could and not any(tells_of(*each) for each in could):
+            self.untold.add((socket.cookie, row))
+            return any(handshake.shape != EXACT for _offset, handshake in could)
+        return bool(could)
 
     def _bounds(self, socket: Socket, _row: Row, pair: PairHistory) -> bool:
         known = self._state.listener(socket.remote.port)

@@ -201,6 +201,8 @@ class Listener:
     """Whether several sockets have shown that it does not vary at all."""
     searched: object = None
     """What the last search for a handshake was made with, when it found none."""
+    refined_by: int = 0
+    """How many joined sockets were heard on what varies."""
     version: int = 0
     """Grows with what is known."""
 
