@@ -23,7 +23,7 @@ from exporter.core.join_learning import elect_law, learn_handshakes
 from exporter.core.join_owner import elected_owner, known_owner
 from exporter.core.join_rules import NAMES, certain_matches, evidence_of, left_open, names_of
 from exporter.core.join_state import Row, Socket, SourceState
-from exporter.model import Attribution, Confidence, Library
+from exporter.model import Attribution, Confidence, Library, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _NOT_EXACT = frozenset({"bounds", "endpoint"})
 
 # What is learned from matches makes more matches possible; the next read goes on from there.
-MOST_ROUNDS = 4
+MOST_ROUNDS = 3
 
 # By then a socket that could be told would have been.
 CLAIMABLE_READS = 4
@@ -132,6 +132,15 @@ class Attributor:
                     return True
         return False
 
+    def has_learned(self, client: ClientKey) -> bool:
+        """Whether a client has talked to a broker under its real id."""
+        state = self._sources.get(client.source)
+        rows = state.clients.get(client, {}) if state is not None else {}
+        return any(
+            row.node.role is not Role.BOOTSTRAP and bool(row.node.incoming_bytes)
+            for row in rows.values()
+        )
+
     def nodes_of(self, source: str) -> Mapping[tuple[ClientKey, str], tuple[NodeReading, bool]]:
         """Return a source's nodes with whether a socket was found for each."""
         state = self._sources.get(source)
@@ -223,7 +232,8 @@ class Attributor:
         moved = {row for row in read.fresh if row.moved}
         fresh: AbstractSet[Row] | None = None
         for socket in seen:
-            if socket.moved or read.series or not socket.bracket.is_quiet:
+            doubted = any(pair.is_doubted for pair in socket.pairs.values())
+            if socket.moved or doubted or read.series or not socket.bracket.is_quiet:
                 # It may have moved between reads of one librdkafka client, at another's.
                 if fresh is None:
                     fresh = set(read.fresh)

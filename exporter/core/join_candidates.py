@@ -72,7 +72,7 @@ class _Index:
                 found.update(dict.fromkeys(rows[:few]))
             if few is None and len(found) > MOST_PAIRS:
                 return []
-        return list(found)
+        return list(found)[:few]
 
 
 def _follow(socket: Socket, row: Row, law: Law) -> None:

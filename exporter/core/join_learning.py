@@ -119,8 +119,9 @@ def learn_handshakes(
     laws = [known.law] if known.law is not None else _possible_laws(rows)
     if known.rivals and not known.handshakes:
         laws = list(known.rivals)
+    idle = {law: list(_idle(state, law, resting, rows)) for law in laws}
     for tolerance in dict.fromkeys((known.tolerance, JITTER)):
-        found = [_best(state, known, law, joined, resting, rows, tolerance) for law in laws]
+        found = [_best(known, law, joined, idle[law], tolerance) for law in laws]
         best = max(found, key=lambda each: each[0])
         if best[1] and not any(each[0] >= best[0] for each in found if each is not best):
             known.tolerance = tolerance
@@ -148,17 +149,10 @@ def _believe(known: Listener, guess: _Guess, rows: Sequence[Row]) -> None:
 
 
 def _best(
-    state: SourceState,
-    known: Listener,
-    law: Law,
-    joined: Sequence[_Seen],
-    resting: Sequence[Socket],
-    rows: Sequence[Row],
-    tolerance: int,
+    known: Listener, law: Law, joined: Sequence[_Seen], idle: Sequence[_Seen], tolerance: int
 ) -> tuple[float, list[_Guess]]:
     """Return the Ks that explain the most, and how much that is, if nothing explains as much."""
     unexplained = [seen for seen in joined if not _is_known(known, seen, law)]
-    idle = list(_idle(state, known, law, resting, rows))
     explained = {seen.socket.cookie for seen in idle if _is_known(known, seen, law)}
     idle = [seen for seen in idle if seen.socket.cookie not in explained]
     left = len({seen.socket.cookie for seen in idle})
@@ -329,11 +323,7 @@ def _possible_laws(rows: Iterable[Row]) -> list[Law]:
 
 
 def _idle(
-    state: SourceState,
-    known: Listener,
-    law: Law,
-    resting: Sequence[Socket],
-    rows: Sequence[Row],
+    state: SourceState, law: Law, resting: Sequence[Socket], rows: Sequence[Row]
 ) -> Iterator[_Seen]:
     """Hold idle sockets against free nodes, as if each pair were one.
 

@@ -119,12 +119,17 @@ class PairHistory:
     @property
     def is_settled(self) -> bool:
         """Whether both Ks are known, and the last quiet read agreed with them."""
-        return self._quiet is not None and self._doubt is None and self._strikes == 0
+        return self._quiet is not None and self._doubt is None and self.is_possible
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether the last quiet read spoke against it, and the next one has to tell."""
+        return self._doubt is not None
 
     @property
     def is_exact(self) -> bool:
         """Whether the totals are equal since the socket was opened, without TLS."""
-        return self.law == PLAIN and self.is_settled and not self.rebased and (0, 0) in self.offsets()
+        return self.law == PLAIN and self.is_settled and (0, 0) in self.offsets()
 
     def may_have(self, out: int, incoming: int) -> bool:
         """Whether these may be the Ks, by at least three reads during which the totals grew."""
@@ -157,7 +162,8 @@ class PairHistory:
     def observe(self, bracket: Bracket, counts: Counts) -> bool:
         """Take one read of both; return False when the law does not allow the pair any more."""
         self.samples += 1
-        if counts == self.counts and bracket == self._bracket and bracket.is_quiet:
+        unchanged = counts == self.counts and bracket == self._bracket
+        if unchanged and bracket.is_quiet and self._doubt is None:
             return self.is_possible
         out, incoming = self._spans(bracket, counts)
         quiet = _Quiet(out.low, incoming.low, counts) if bracket.is_quiet else None

@@ -295,16 +295,11 @@ def test_the_join_is_never_wrong(profile, seed, clients, brokers, late, churn):
     simulate(profile, seed, clients=clients, brokers=brokers, reads=12, late=late, churn=churn)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="SCRAM under TLS: nonces vary the handshake, records hide what a producer sent, and"
-    " how often a login holds the client.id is guessed from too few sockets; of 300 random"
-    " processes 5 had a connection given to the wrong node without its equals named",
-)
 @pytest.mark.parametrize(
     ("seed", "clients", "brokers", "late", "churn"),
     [(81, 5, 2, True, 0.2), (100036, 3, 3, True, 0.0)],
 )
-def test_known_limit_of_scram_under_tls(seed, clients, brokers, late, churn):
+def test_scram_under_tls_is_never_wrong(seed, clients, brokers, late, churn):
+    """Nonces vary the handshake, records hide what a producer sent: these were wrong once."""
     profile = next(each for each in PROFILES if each.name == "scram-tls")
     simulate(profile, seed, clients=clients, brokers=brokers, reads=12, late=late, churn=churn)
