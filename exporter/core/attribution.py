@@ -12,18 +12,16 @@ from __future__ import annotations
 
 __all__ = ["Attributor"]
 
-import ipaddress
-from collections import deque
 from typing import TYPE_CHECKING
 
-from exporter.core.join_candidates import find_grown, find_named, find_totals, vote
-from exporter.core.join_handshakes import EXACT, ZERO
-from exporter.core.join_laws import LAWS, PLAIN, bracket_of, law_told
-from exporter.core.join_learning import elect_law, learn_handshakes
+from exporter.core.join_handshakes import EXACT
+from exporter.core.join_inference import Read, learn, look_up, tell_laws
+from exporter.core.join_laws import PLAIN, bracket_of
+from exporter.core.join_memory import Row, Socket
 from exporter.core.join_owner import elected_owner, known_owner
 from exporter.core.join_rules import NAMES, certain_matches, evidence_of, left_open, names_of
-from exporter.core.join_state import Row, Socket, SourceState
-from exporter.model import Attribution, Confidence, Library, Role
+from exporter.core.join_state import SourceState
+from exporter.model import Attribution, Confidence, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,58 +43,6 @@ CLAIMABLE_READS = 4
 
 # So many reads after the last change all has been said that the figures say.
 SETTLING_READS = 8
-
-# Reads of a source that are remembered to hold a later one against.
-REMEMBERED_READS = 9
-
-# What a growth weighs for a law: a producer's own records are not told, it agrees with several.
-SURE_VOTE = 3
-UNSURE_VOTE = 1
-
-# Sockets that are asked for their law at one read, and nodes of one figure that are tried.
-VOTERS = 64
-FEW = 8
-
-
-class _Read:
-    """One read of one source, as the parts of the join need it."""
-
-    def __init__(
-        self,
-        state: SourceState,
-        reading: SourceReading,
-        addresses_of: Callable[[str], frozenset[str]],
-    ) -> None:
-        clients = reading.clients
-        single = len(clients) == 1 and clients[0].library is Library.LIBRDKAFKA
-        self.state = state
-        self.at = reading.ended_at
-        self.series = (clients[0].kind, clients[0].client_id, clients[0].instance) if single else ()
-        self.fresh = state.take_rows(reading)
-        self._addresses_of = addresses_of
-        state.read_at.setdefault(self.series, deque(maxlen=REMEMBERED_READS)).append(self.at)
-
-    def free_rows(self) -> list[Row]:
-        """Return the nodes that were just read, have counted and have no socket for certain."""
-        return [row for row in self.fresh if row.counts is not None and not row.is_settled]
-
-    def may_be(self, row: Row, socket: Socket) -> bool:
-        """Whether the address that a client names for a node, if any, allows this socket."""
-        name = row.node.remote_name
-        if name is None:
-            return True
-        host, _, port = name.rpartition(":")
-        host = host.strip("[]")
-        if not port.isdigit() or int(port) != socket.remote.port:
-            return False
-        if host == socket.remote.address:
-            return True
-        try:
-            ipaddress.ip_address(host)
-        except ValueError:
-            addresses = self._addresses_of(host)
-            return not addresses or socket.remote.address in addresses
-        return False
 
 
 class Attributor:
@@ -146,9 +92,7 @@ class Attributor:
         state = self._sources.get(source)
         if state is None:
             return {}
-        return {
-            (row.client, row.node_id): (row.node, row.cookie is not None) for row in state.rows
-        }
+        return {(row.client, row.node_id): (row.node, row.cookie is not None) for row in state.rows}
 
     # ---- what others tell ---------------------------------------------------------------------
 
@@ -166,7 +110,7 @@ class Attributor:
         state = self._sources.setdefault(reading.source, SourceState())
         state.read_number += 1
         before = {cookie: self._attributions.get(cookie) for cookie in state.sockets}
-        read = _Read(state, reading, addresses_of)
+        read = Read(state, reading, addresses_of)
         seen = self._take_sockets(state, sample, connections)
         self._verify(read, seen)
         self._infer(read, seen, connections, reading)
@@ -227,7 +171,7 @@ class Attributor:
             seen.append(socket)
         return seen
 
-    def _verify(self, read: _Read, seen: Sequence[Socket]) -> None:
+    def _verify(self, read: Read, seen: Sequence[Socket]) -> None:
         """Hold pairs against this read: drop what the law contradicts, part what was settled."""
         moved = {row for row in read.fresh if row.moved}
         fresh: AbstractSet[Row] | None = None
@@ -260,7 +204,7 @@ class Attributor:
 
     def _infer(
         self,
-        read: _Read,
+        read: Read,
         seen: Sequence[Socket],
         connections: Mapping[int, TrackedConnection],
         reading: SourceReading,
@@ -277,88 +221,19 @@ class Attributor:
         state.unsettled_reads += 1
         if not sockets or not rows or state.unsettled_reads > SETTLING_READS:
             return
-        self._tell_laws(state, reading, sockets)
-        self._look_up(read, sockets, rows)
+        tell_laws(state, reading, sockets)
+        look_up(read, sockets, rows)
         owner = elected_owner(state, reading, sockets, connections)
-        own = [
-            socket for socket in sockets if connections[socket.cookie].owner.key == owner
-        ]
+        own = [socket for socket in sockets if connections[socket.cookie].owner.key == owner]
         if not own:
             return
         for _round in range(MOST_ROUNDS):
             learned = self._settle(state, own)
             own = [socket for socket in own if not socket.is_settled]
-            learned |= self._learn(read, own)
+            learned |= learn(read, own)
             if not learned:
                 break
         self._give_what_is_open(state, own)
-
-    def _tell_laws(
-        self, state: SourceState, reading: SourceReading, sockets: Sequence[Socket]
-    ) -> None:
-        law = law_told(reading.clients)
-        if law is None:
-            return
-        for port in {socket.remote.port for socket in sockets}:
-            known = state.listener(port)
-            if known.law is None or (not known.told and known.law[:2] != law[:2]):
-                known.law, known.rivals = law, ()
-                known.handshakes.clear()
-                known.version += 1
-            known.told = True
-
-    def _look_up(self, read: _Read, sockets: Sequence[Socket], rows: Sequence[Row]) -> None:
-        """Find the nodes that open sockets might be, as far as this read tells anything new."""
-        state = read.state
-        for port, there in _by_port(sockets).items():
-            known = state.listener(port)
-            if known.law is None or known.rivals:
-                self._vote(read, known, there, rows)
-            law = known.law or PLAIN
-            if known.law is not None:
-                for socket in there:
-                    for row in [row for row, pair in socket.pairs.items() if pair.law != law]:
-                        del socket.pairs[row]
-                find_grown(state, read.series, rows, there, law, read.may_be)
-            handshakes = [*known.handshakes, *([ZERO] if law == PLAIN else [])]
-            # One librdkafka client's nodes come at a time, and they are few.
-            new = [
-                each
-                for each in there
-                if read.series or each.moved or each.looked_up != known.version
-            ]
-            old = [] if read.series else [each for each in there if each not in set(new)]
-            find_totals(state, rows, new, law, handshakes, read.may_be)
-            changed = [row for row in rows if row.moved or row.reads <= 1]
-            find_totals(state, changed, old, law, handshakes, read.may_be)
-            find_named(rows, there, law, read.may_be)
-            for socket in there:
-                socket.looked_up = known.version
-
-    def _vote(
-        self, read: _Read, known: Listener, sockets: Sequence[Socket], rows: Sequence[Row]
-    ) -> None:
-        """Let each socket that grew like some node under a law vote for that law, once a read."""
-        laws = dict.fromkeys(law for row in rows for law in LAWS[row.library])
-        for law in laws:
-            for sure in vote(read.state, read.series, rows, sockets[:VOTERS], law, FEW):
-                known.votes[law] += SURE_VOTE if sure else UNSURE_VOTE
-        elect_law(known)
-
-    def _learn(self, read: _Read, sockets: Sequence[Socket]) -> bool:
-        rows = [
-            row for row in read.state.rows if row.counts is not None and not row.is_settled
-        ]
-        learned = False
-        for port, there in _by_port(sockets).items():
-            known = read.state.listener(port)
-            found = learn_handshakes(read.state, port, there, rows)
-            if found and known.law is not None:
-                find_totals(read.state, rows, there, known.law, found, read.may_be)
-                for socket in there:
-                    socket.looked_up = known.version
-                learned = True
-        return learned
 
     def _settle(self, state: SourceState, sockets: Sequence[Socket]) -> bool:
         """Join what is certain, the surest rule first; say whether a place was learned by it."""
@@ -382,11 +257,10 @@ class Attributor:
         matches = {match.socket.cookie: match for match in left_open(state, sockets)}
         for socket in sockets:
             if socket.row is not None:
-                row, state_of = socket.row, state.unsettled_reads
+                reads = state.unsettled_reads
                 state.part(socket)
-                state.unsettled_reads = state_of
+                state.unsettled_reads = reads
                 if socket.cookie not in matches:
-                    del row
                     self._attributions.pop(socket.cookie, None)
         for match in matches.values():
             self._join(state, match, is_settled=False)
@@ -412,13 +286,6 @@ class Attributor:
             evidence=(evidence_of(row, match.rule, socket.remote),),
             equals=names_of(match.equals),
         )
-
-
-def _by_port(sockets: Iterable[Socket]) -> dict[int, list[Socket]]:
-    ports: dict[int, list[Socket]] = {}
-    for socket in sockets:
-        ports.setdefault(socket.remote.port, []).append(socket)
-    return ports
 
 
 def _is_known(state: SourceState, known: Listener) -> bool:

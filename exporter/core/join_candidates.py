@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 
 from exporter.core.join_handshakes import EXACT, JITTER
 from exporter.core.join_laws import NOTHING
-from exporter.core.join_pair import pair_of
+from exporter.core.join_memory import pair_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from exporter.core.join_handshakes import Handshake
     from exporter.core.join_laws import Bracket, Counts, Law
-    from exporter.core.join_state import Row, Socket, SourceState
+    from exporter.core.join_memory import Row, Socket
+    from exporter.core.join_state import SourceState
 
     MayBe = Callable[[Row, Socket], bool]
 
@@ -64,9 +65,7 @@ class _Index:
             if places is None:
                 continue
             here = [
-                rows
-                for rows in places.values()
-                if self._state.fit_of(rows[0], socket.remote) >= 0
+                rows for rows in places.values() if self._state.fit_of(rows[0], socket.remote) >= 0
             ]
             for rows in here or places.values():
                 found.update(dict.fromkeys(rows[:few]))
@@ -83,7 +82,7 @@ def _follow(socket: Socket, row: Row, law: Law) -> None:
             socket.pairs[row] = pair
 
 
-# ---- what grew alike -------------------------------------------------------------------------------
+# ---- what grew alike ------------------------------------------------------------------------
 
 
 def find_grown(
@@ -115,10 +114,11 @@ def vote(
     for since, there in _moved(state, series, sockets).items():
         index = _grown(state, rows, since, law)
         for socket, before in there:
-            sure = []
-            for row in index.at(_growth_keys(socket.bracket, before), socket, few):
-                if pair_of(socket, row, law).growths:
-                    sure.append(row.shape.exact_out)
+            sure = [
+                row.shape.exact_out
+                for row in index.at(_growth_keys(socket.bracket, before), socket, few)
+                if pair_of(socket, row, law).growths
+            ]
             if sure:
                 yield any(sure)
 
@@ -126,8 +126,9 @@ def vote(
 def _moved(
     state: SourceState, series: object, sockets: Iterable[Socket]
 ) -> dict[float, list[tuple[Socket, Bracket]]]:
-    """Return sockets that are quiet now and were, with other counts, at an earlier read of these
-    nodes, by when that was.
+    """Return sockets that are quiet now and were, with other counts, when these nodes were read.
+
+    By when that was.
     """
     times = list(state.read_at.get(series, ()))[-2 : -2 - MOST_EARLIER : -1]
     found: dict[float, list[tuple[Socket, Bracket]]] = defaultdict(list)
@@ -191,7 +192,7 @@ def find_totals(
         _follow_all(socket, found, law, may_be)
         if found and partial:
             # What half a handshake does not tell of may be this socket as well.
-            untold = [row for row in rows if EXACT != law.shown(row.shape)][:MOST_BETWEEN]
+            untold = [row for row in rows if law.shown(row.shape) != EXACT][:MOST_BETWEEN]
             _follow_all(socket, untold, law, may_be)
         openings[socket.opened_at // 1.0].append(socket)
     earliest = min(
@@ -300,13 +301,10 @@ def _keys(bracket: Bracket, handshake: Handshake) -> Iterator[Key]:
 # ---- what is named -------------------------------------------------------------------------------
 
 
-def find_named(
-    rows: Iterable[Row], sockets: Iterable[Socket], law: Law, may_be: MayBe
-) -> None:
+def find_named(rows: Iterable[Row], sockets: Iterable[Socket], law: Law, may_be: MayBe) -> None:
     """Hold nodes that name their address against every socket to it (librdkafka)."""
     named = [row for row in rows if row.node.remote_name is not None]
     for socket in sockets if 0 < len(named) <= MOST_PAIRS else ():
         for row in named:
             if row.counts is not None and may_be(row, socket):
                 _follow(socket, row, law)
-

@@ -32,8 +32,8 @@ from exporter.core.join_laws import (
 
 if TYPE_CHECKING:
     from exporter.core.join_laws import Counts
+    from exporter.core.join_memory import Row
     from exporter.core.join_pair import PairHistory
-    from exporter.core.join_state import Row
 
 # ECDSA signatures and SCRAM nonces make K vary by some bytes (research, TLS section 1 and 4).
 JITTER = 4

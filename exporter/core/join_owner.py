@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from exporter.core.join_memory import Socket
     from exporter.core.join_pair import PairHistory
-    from exporter.core.join_state import Socket, SourceState
+    from exporter.core.join_state import SourceState
     from exporter.core.tracker import TrackedConnection
     from exporter.model import SourceReading
 

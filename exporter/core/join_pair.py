@@ -7,7 +7,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["PairHistory", "pair_of"]
+__all__ = ["PairHistory"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,11 +18,9 @@ from exporter.core.join_laws import (
     PLAIN,
     Shape,
 )
-from exporter.core.join_state import coexist
 
 if TYPE_CHECKING:
     from exporter.core.join_laws import Bracket, Counts, Law
-    from exporter.core.join_state import Row, Socket
 
 # A read of the figures in the moment between a client's write and its count breaks the law by
 # chance; twice is no chance. Two growths in step after a strike show that it was chance.
@@ -278,15 +276,6 @@ class PairHistory:
         if shape.exact_in:
             return low <= incoming <= high
         return incoming >= low and (incoming - low) % law.incoming <= high - low
-
-
-def pair_of(socket: Socket, row: Row, law: Law) -> PairHistory:
-    """Hold a socket against a node at all moments at which both are known."""
-    pair = PairHistory(law, row.shape, row.bases(socket.opened_at))
-    for bracket, counts, _seconds in coexist(socket.history, row.history):
-        if not pair.observe(bracket, counts):
-            break
-    return pair
 
 
 def _steps(step: int, cost: int, counted: int, messages: int, *, exact: bool, told: bool) -> bool:

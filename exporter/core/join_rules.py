@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from exporter.core.join_matching import Pick
+    from exporter.core.join_memory import Row, Socket
     from exporter.core.join_pair import PairHistory
-    from exporter.core.join_state import Row, Socket, SourceState
+    from exporter.core.join_state import SourceState
 
 # Two growths that agree: one may agree by chance (1 of 13,000 wrong pairs measured), two do not.
 LEAST_GROWTHS = 2

@@ -1,187 +1,27 @@
-"""What the join remembers of one source: its nodes, the sockets of its process, what it learned.
+"""What the join knows of one source: its nodes, the sockets of its process, and what it learned.
 
-A socket and a node are each remembered as what they counted from when to when. Where two such
-times overlap, both counts were true at one moment: so any socket can be held against any node
-whenever there is a reason to, and nothing has to be followed before (`join_pair`).
 Pure.
 """
 
 from __future__ import annotations
 
-__all__ = ["History", "Listener", "Row", "Socket", "SourceState", "coexist"]
+__all__ = ["Listener", "SourceState"]
 
-import re
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
-from exporter.core.join_laws import NOTHING, Counts, Law, Shape, counts_of, shape_of
-from exporter.model import ClientKey, ClientKind, Endpoint, Library, Role
+from exporter.core.join_laws import shape_of
+from exporter.core.join_memory import Row
+from exporter.model import ClientKey, Library
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from exporter.core.join_handshakes import Handshake
-    from exporter.core.join_laws import Bracket
-    from exporter.core.join_pair import PairHistory
-    from exporter.model import ClientReading, NodeReading, SourceReading
-
-T = TypeVar("T")
-
-# Different counts that are remembered: of a node enough to know what it had counted before a socket
-# was opened, of a socket enough to find the last reads of a librdkafka client among many.
-REMEMBERED_COUNTS = 64
-REMEMBERED_BRACKETS = 32
-
-# A socket is dated by the poll that first met it: it may have been opened so much earlier.
-OPENED_SLACK = 2.0
-
-# An admin client without a configured client.id names itself, and logs in without that name.
-_UNNAMED_ADMIN = re.compile(r"adminclient-\d+")
-
-
-@dataclass(slots=True)
-class _Entry(Generic[T]):
-    since: float
-    until: float
-    value: T
-
-
-class History(Generic[T]):
-    """What something counted, from when to when it was seen to count just that."""
-
-    __slots__ = ("entries",)
-
-    def __init__(self, most: int) -> None:
-        self.entries: deque[_Entry[T]] = deque(maxlen=most)
-
-    def note(self, at: float, value: T) -> bool:
-        """Take one look; say whether anything changed."""
-        if self.entries and self.entries[-1].value == value:
-            self.entries[-1].until = at
-            return False
-        self.entries.append(_Entry(at, at, value))
-        return True
-
-    def at(self, moment: float) -> T | None:
-        """Return what was counted at a moment, where that is known."""
-        for entry in reversed(self.entries):
-            if entry.since <= moment <= entry.until:
-                return entry.value
-            if entry.until < moment:
-                return None
-        return None
-
-
-def coexist(one: History[T], other: History[Counts]) -> Iterator[tuple[T, Counts, float]]:
-    """Yield what both counted at one moment, the oldest first, and for how long it stayed so."""
-    mine, others = list(one.entries), list(other.entries)
-    i = j = 0
-    while i < len(mine) and j < len(others):
-        a, b = mine[i], others[j]
-        since, until = max(a.since, b.since), min(a.until, b.until)
-        if since <= until:
-            yield a.value, b.value, until - since
-        if a.until <= b.until:
-            i += 1
-        else:
-            j += 1
-
-
-@dataclass(slots=True, eq=False)
-class Row:
-    """One node of one client, what it counted, and the socket that was found to be it."""
-
-    client: ClientKey
-    node_id: str
-    library: Library
-    node: NodeReading
-    number: int
-    """In the order of their first appearance: to sort by."""
-    shape: Shape = Shape(exact_out=True, exact_in=True)
-    counts: Counts | None = None
-    history: History[Counts] = field(default_factory=lambda: History(REMEMBERED_COUNTS))
-    cookie: int | None = None
-    is_settled: bool = False
-    """Whether its socket is certain, and not only one of several that it could be."""
-    moved: bool = True
-    seen_at: float = 0.0
-    reads: int = 0
-
-    @property
-    def place(self) -> int | str | None:
-        """By what its address is known: its broker, or its number among the bootstrap servers."""
-        if self.node.broker_id is not None:
-            return self.node.broker_id
-        return self.node_id if self.node.role is Role.BOOTSTRAP else None
-
-    @property
-    def login_length(self) -> int:
-        """The length of the client.id that a Java client logs in with."""
-        name = self.client.client_id
-        return 0 if _UNNAMED_ADMIN.fullmatch(name) else len(name)
-
-    def take(self, node: NodeReading, kind: ClientKind, at: float) -> None:
-        """Take what the client says of it now."""
-        before, self.counts, self.node, self.seen_at = self.counts, counts_of(node), node, at
-        self.moved = self.counts != before
-        if self.counts is None:
-            return
-        self.reads += 1
-        if self.moved:
-            self.shape = shape_of(node, kind)
-            if before is not None and self.counts.outgoing < before.outgoing:
-                # librdkafka makes a broker anew with totals from 0.
-                self.history.entries.clear()
-        self.history.note(at, self.counts)
-
-    def bases(self, opened_at: float) -> tuple[Counts, ...]:
-        """Return what it may have counted before a socket was opened at about `opened_at`."""
-        found: list[Counts] = []
-        for entry in reversed(self.history.entries):
-            if entry.since <= opened_at and entry.value not in found:
-                found.append(entry.value)
-            if entry.since <= opened_at - OPENED_SLACK:
-                return tuple(found)
-        return (*found, NOTHING)
-
-
-@dataclass(slots=True, eq=False)
-class Socket:
-    """One socket of the process, what it counted, and the nodes that it may be."""
-
-    cookie: int
-    remote: Endpoint
-    opened_at: float
-    history: History[Bracket] = field(default_factory=lambda: History(REMEMBERED_BRACKETS))
-    pairs: dict[Row, PairHistory] = field(default_factory=dict)
-    row: Row | None = None
-    rule: str = ""
-    is_settled: bool = False
-    moved: bool = True
-    reads: int = 0
-    """Rounds of reads at which it was not settled."""
-    looked_up: int = -1
-    """What was known of its listener when its nodes were last looked up."""
-
-    @property
-    def bracket(self) -> Bracket:
-        """What it counts now."""
-        return self.history.entries[-1].value
-
-    def rests_with(self, row: Row) -> bool:
-        """Whether both were seen to count just this at more reads than one."""
-        if not self.bracket.is_quiet or not row.history.entries:
-            return False
-        mine, other = self.history.entries[-1], row.history.entries[-1]
-        return min(mine.until, other.until) > max(mine.since, other.since)
-
-    def is_belied_by(self, row: Row) -> bool:
-        """Whether one of both stood still where the other counted on."""
-        mine, other = self.history.entries, row.history.entries
-        return (
-            len(mine) > 1 and mine[-2].value.is_quiet and mine[-2].until >= other[-1].since
-        ) or (len(other) > 1 and other[-2].until >= mine[-1].since)
+    from exporter.core.join_laws import Law
+    from exporter.core.join_memory import Socket
+    from exporter.model import ClientReading, Endpoint, NodeReading, SourceReading
 
 
 @dataclass(slots=True)
@@ -237,7 +77,7 @@ class SourceState:
         self._drop_restarted(reading)
         fresh, at = [], reading.ended_at
         whole = any(client.library is not Library.LIBRDKAFKA for client in reading.clients)
-        shown = {}
+        shown: dict[ClientKey, set[str]] = {}
         for client in reading.clients:
             key = _key(reading, client)
             rows = self.clients.setdefault(key, {})
@@ -247,8 +87,9 @@ class SourceState:
                 if row is None:
                     self.numbered += 1
                     row = rows[node.node_id] = Row(
-                        key, node.node_id, client.library, node, self.numbered
-                    )
+                        key, node.node_id, client.library, node,
+                        shape_of(node, client.kind), self.numbered,
+                    )  # fmt: skip
                 seen.add(node.node_id)
                 row.take(node, client.kind, at)
                 fresh.append(row)
@@ -265,7 +106,7 @@ class SourceState:
         also a client that counts just what its forerunner did. librdkafka's nodes begin anew by
         themselves.
         """
-        fallen = []
+        fallen: list[Row] = []
         for client in reading.clients:
             rows = self.clients.get(_key(reading, client), {})
             if client.library is not Library.LIBRDKAFKA and any(
