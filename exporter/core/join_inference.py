@@ -79,6 +79,7 @@ class Read:
 
 
 def tell_laws(state: SourceState, reading: SourceReading, sockets: Sequence[Socket]) -> None:
+    """Believe the law that the clients tell of, at the ports to which they are connected."""
     law = law_told(reading.clients)
     if law is None:
         return
