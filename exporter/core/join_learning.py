@@ -85,12 +85,14 @@ def learn_handshakes(
         known.tolerance, known.is_steady = JITTER, False
         known.version += 1
         return list(known.handshakes)
-    resting = [socket for socket in sockets if socket.bracket.is_quiet and socket.reads > 1]
+    resting = [socket for socket in sockets if socket.is_resting and socket.reads > 1]
+    if all(socket.row is not None for socket in sockets):
+        return refined
     if known.law is None and any(socket.reads <= PATIENT_READS for socket in resting):
         return refined
     searched = (
         known.version, len(joined), tuple((each.cookie, each.bracket) for each in resting),
-        tuple(row.counts for row in rows),
+        tuple(row.counts for row in rows if not row.moved),
     )  # fmt: skip
     if searched == known.searched:
         return refined

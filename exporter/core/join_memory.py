@@ -167,6 +167,12 @@ class Socket:
         """What it counts now."""
         return self.history.entries[-1].value
 
+    @property
+    def is_resting(self) -> bool:
+        """Whether it was seen to count just this at more reads than one."""
+        last = self.history.entries[-1]
+        return last.value.is_quiet and last.until > last.since
+
     def rests_with(self, row: Row) -> bool:
         """Whether both were seen to count just this at more reads than one."""
         if not self.bracket.is_quiet or not row.history.entries:
