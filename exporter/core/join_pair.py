@@ -129,14 +129,14 @@ class PairHistory:
         """Whether the totals are equal since the socket was opened, without TLS."""
         return self.law == PLAIN and self.is_settled and (0, 0) in self.offsets()
 
-    def may_have(self, out: int, incoming: int) -> bool:
+    def may_have(self, out: int, incoming: int, tolerance: int = 0) -> bool:
         """Whether these may be the Ks, by at least three reads during which the totals grew."""
-        if self.samples < LEAST_BOUNDED or not self.grown or self.rebased:
+        if self.samples < LEAST_BOUNDED or not self.grown or self.rebased or self.is_doubted:
             return False
         for base in self.bases:
             base_out, base_in = self.law.paid(base)
-            if _holds(self._out, out - base_out, exact=self.shape.exact_out) and _holds(
-                self._in, incoming - base_in, exact=self.shape.exact_in
+            if _holds(self._out, out - base_out, tolerance, exact=self.shape.exact_out) and _holds(
+                self._in, incoming - base_in, tolerance, exact=self.shape.exact_in
             ):
                 return True
         return False
@@ -298,6 +298,6 @@ def _narrowed(now: Span, before: Span) -> Span:
     return Span(low, high) if low <= high else now
 
 
-def _holds(span: Span, value: int, *, exact: bool) -> bool:
+def _holds(span: Span, value: int, tolerance: int, *, exact: bool) -> bool:
     """Whether a K may have a value, or more where records come on top."""
-    return span.low <= value <= span.high if exact else span.high >= value
+    return (span.low - tolerance <= value or not exact) and value <= span.high + tolerance

@@ -193,12 +193,21 @@ class _Rule:
             return any(handshake.shape != EXACT for _offset, handshake in could)
         return bool(could)
 
-    def _bounds(self, socket: Socket, _row: Row, pair: PairHistory) -> bool:
+    def _bounds(self, socket: Socket, row: Row, pair: PairHistory) -> bool:
         known = self._state.listener(socket.remote.port)
         if known.law not in (None, pair.law):
             return False
         handshakes = [*known.handshakes, *([ZERO] if pair.law == PLAIN else [])]
-        return any(pair.may_have(each.out, each.incoming) for each in handshakes)
+        varies = bool(known.handshakes) and not known.is_steady
+        return any(
+            pair.may_have(
+                each.out + repeats * (row.login_length - each.length),
+                each.incoming,
+                JITTER if varies else 0,
+            )
+            for each in handshakes
+            for repeats in each.repeats
+        )
 
     def _endpoint(self, socket: Socket, row: Row, _pair: PairHistory) -> bool:
         """Only where one socket goes to that address: among several, order would decide."""
