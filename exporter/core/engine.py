@@ -267,7 +267,7 @@ class Engine:
         standing = Standing(
             attribution=attribution,
             library=library,
-            learned=attribution is not None and self.attributor.has_learned(attribution.client),
+            learned=attribution is not None and self._has_learned(attribution),
             idle_limit=(
                 rule.connections_max_idle
                 if rule is not None and configured
@@ -337,6 +337,10 @@ class Engine:
             if fnmatchcase(client_id, rule.client_id) and fnmatchcase(owner.name, rule.process):
                 return rule
         return None
+
+    def _has_learned(self, attribution: Attribution) -> bool:
+        """Whether a client has talked to a broker under its real id."""
+        return self.attributor.has_learned(attribution.client)
 
     def _stale(self, attribution: Attribution | None, tracked: TrackedConnection) -> str | None:
         if attribution is None or attribution.node.broker_id is None or attribution.equals:
