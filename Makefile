@@ -8,7 +8,7 @@ HELM := $(if $(BROKERWIRE_CACHE),$(BROKERWIRE_CACHE),.cache)/helm/current
 FOR ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check test test-fast test-spark bench golden lock clean
+.PHONY: help demo setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check prepare test test-fast test-spark bench golden lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -85,8 +85,14 @@ test-spark: setup $(VENV)/.spark tools ## The tests of the rollups, brokers left
 test-fast: setup ## The tests that need no broker and no browser
 	$(BIN)/pytest -q -m "not lab and not browser and not helm and not container and not spark"
 
-test: setup $(VENV)/.spark tools prometheus helm container-tools lab lint docs-check ## Install what the tests need and pass all of them
-	$(BIN)/pytest
+test: prepare lint docs-check ## Install what the tests need and pass all of them
+	tools/run_tests.sh
+
+# What takes long and needs little of the rest goes on beside it.
+prepare:
+	@$(MAKE) --no-print-directory helm & helm=$$!; \
+	$(MAKE) --no-print-directory setup tools && \
+	$(MAKE) --no-print-directory container-tools prometheus lab $(VENV)/.spark && wait $$helm
 
 bench: setup ## Make the figures of docs/performance.md (half an hour)
 	$(BIN)/python -m bench

@@ -10,9 +10,14 @@ pytest_plugins = ["tests.lab.fixtures"]
 # that the scheduler decides on. A second try is printed (`-ra`), so it is seen, never silent.
 TRIED_TWICE = ("browser", "container", "lab")
 
+# Spark computes beside the tests of real brokers, at low priority.
+SPARK_TIMEOUT_SECONDS = 1200
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give tests of real processes a second try; all others get one (docs/decisions/0008)."""
     for item in items:
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_SECONDS))
         if any(item.get_closest_marker(name) for name in TRIED_TWICE):
             item.add_marker(pytest.mark.flaky(reruns=1))
