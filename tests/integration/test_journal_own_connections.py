@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -18,6 +21,9 @@ from exporter.journaling import Journaling
 from exporter.model import ClosedSocket, Endpoint
 from exporter.settings import BrokerSettings, PollSettings, PortRange, Settings
 from exporter.sinks.journal import JournalSink
+from exporter.sources.destroy_events import DestroyEvents
+from exporter.sources.netlink import open_diag_socket
+from tests.integration.kernel_support import needs_root, own_network_fixture  # noqa: F401
 from tests.unit.journals import LABELS
 from tests.unit.sockets import figures
 
@@ -122,3 +128,56 @@ def test_its_open_connections_are_shown_as_its_own(tmp_path):
 def test_only_our_window_is_ours(window, segment, acked, own):
     info = figures(acked - 1, 0)
     assert is_own(ClosedSocket(1.0, 7, HERE, HERE, info, window, segment)) is own
+
+
+@pytest.fixture
+def peer(own_network):  # noqa: ARG001 - the wire's other end is there
+    """A host across a wire: it refuses, and the wire's packets are as large as one says."""
+    there = subprocess.Popen(["unshare", "-n", "sleep", "120"])
+    inside = ["nsenter", "-t", str(there.pid), "-n"]
+
+    def run(*command):
+        subprocess.run(command, check=True)
+
+    def lay(mtu):
+        run("ip", "link", "set", "here", "mtu", str(mtu), "up")
+        run(*inside, "ip", "link", "set", "there", "mtu", str(mtu), "up")
+
+    until = time.monotonic() + 10
+    namespace = Path(f"/proc/{there.pid}/ns/net")
+    while namespace.samefile("/proc/self/ns/net") and time.monotonic() < until:
+        time.sleep(0.02)
+    run("ip", "link", "add", "here", "type", "veth", "peer", "name", "there")
+    run("ip", "link", "set", "there", "netns", str(there.pid))
+    for number, name, prefix in ((1, "here", ()), (2, "there", inside)):
+        run(*prefix, "ip", "address", "add", f"10.77.0.{number}/24", "dev", name)
+        run(*prefix, "ip", "address", "add", f"fd77::{number}/64", "dev", name, "nodad")
+    yield lay
+    there.kill()
+    there.wait()
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.parametrize("mtu", [1280, 1500, 9000])
+@pytest.mark.parametrize(("family", "address"), [(2, "10.77.0.2"), (10, "fd77::2")])
+def test_the_kernel_tells_our_window_whatever_the_network(peer, mtu, family, address):
+    peer(mtu)
+    events = DestroyEvents((), open_socket=open_diag_socket)
+    time.sleep(0.2)
+    found = {}
+    # As the kernel sets it by itself, ours, and what Java producers and consumers ask for.
+    for buffer in (0, OWN_RECEIVE_BUFFER, 32_768, 65_536):
+        events.drain(0.0)
+        with socket.socket(family) as client:
+            if buffer:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+            client.setblocking(False)
+            client.connect_ex((address, 9))
+            time.sleep(0.1)
+            assert client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+        time.sleep(0.1)
+        (ended,) = events.drain(1.0).closed
+        found[buffer] = is_own(ended)
+    events.close()
+    assert found == {0: False, OWN_RECEIVE_BUFFER: True, 32_768: False, 65_536: False}
