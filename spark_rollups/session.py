@@ -41,6 +41,9 @@ _ALWAYS: Final = {
     # Nobody looks at the plans, and those of a hundred columns cost more to write than to run.
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxToStringFields": "1",
+    "spark.sql.lightweightPlanChangeValidation": "false",
+    # Partitions find the hours: least and greatest of each column would be written, never read.
+    "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "2",
 }
 
 

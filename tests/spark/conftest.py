@@ -30,7 +30,11 @@ def spark():
             "tests",
             master="local[2]",
             memory="1g",
-            settings={"spark.sql.shuffle.partitions": "2"},
+            settings={
+                "spark.sql.shuffle.partitions": "2",
+                # Plans of a hundred columns are made once, not anew after each stage.
+                "spark.sql.adaptive.enabled": "false",
+            },
             java_options=options,
         )
     except MissingPartError as error:
