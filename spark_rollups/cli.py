@@ -1,4 +1,4 @@
-"""The command line: `brokerwire-rollups simulate | batch | stream | refresh | package`.
+"""The command line: `brokerwire-rollups simulate | batch | stream | refresh | report | package`.
 
 Errors end here as one line each on standard error and an exit code:
 
@@ -17,7 +17,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from spark_rollups.commands import batch, package, refresh, simulate, stream
+from spark_rollups.commands import batch, package, refresh, report, simulate, stream
 from spark_rollups.commands.arguments import talk
 from spark_rollups.errors import MissingPartError, RollupsError, UsageError
 
@@ -29,7 +29,7 @@ USAGE = 2
 MISSING = 3
 INTERRUPTED = 130
 
-_COMMANDS = (simulate, batch, stream, refresh, package)
+_COMMANDS = (simulate, batch, stream, refresh, report, package)
 
 
 def entry_point() -> None:

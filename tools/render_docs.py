@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exporter.sinks.catalogue import CATALOGUE
+from spark_rollups.report.openmetrics import METRICS as FLEET_METRICS
 from tools import chart_files, configuration_reference
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def _pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "api.md", _filled(DOCS / "api.md", _api())
     yield DOCS / "architecture.md", _filled(DOCS / "architecture.md", _modules())
     yield DOCS / "journal.md", _filled(DOCS / "journal.md", _journal())
+    yield DOCS / "fleet.md", _filled(DOCS / "fleet.md", _fleet_metrics())
     yield JOURNAL_SCHEMA_COPY, JOURNAL_SCHEMA.read_text("utf-8")
     yield from chart_files.pages()
 
@@ -69,6 +71,14 @@ def _filled(page: Path, text: str) -> str:
     line, newline, rest = rest.partition("\n")
     after = rest.partition(END)[2]
     return f"{before}{marker}{line}{newline}\n{text}\n{END}{after}"
+
+
+def _fleet_metrics() -> str:
+    lines = ["| gauge | labels | |", "| --- | --- | --- |"]
+    for metric in FLEET_METRICS:
+        labels = " ".join(f"`{label}`" for label in metric.labels)
+        lines.append(f"| `{metric.name}` | {labels} | {metric.help} |")
+    return "\n".join([*lines, ""])
 
 
 def _modules() -> str:

@@ -54,6 +54,10 @@ class Dims(NamedTuple):
     cause: str | None
 
 
+# Of a probe no metrics are to be had: nobody knows what it needs, and that is no zero.
+_NOBODY_KNOWS = {"expected_ms": None, "expected_known_ms": None}
+
+
 class _Row:
     """One hour of one group."""
 
@@ -97,6 +101,7 @@ class Truth:
         hourly: dict[tuple[Value, ...], Row] = {
             (hour * HOUR_MS, *dims): {
                 **row.sums,
+                **(_NOBODY_KNOWS if dims.connection_class == "probe" else {}),
                 **row.maxima,
                 "lifetime_buckets": row.buckets,
             }
@@ -163,9 +168,7 @@ class Truth:
             row.sums["unknown_ms"] += held
         else:
             row.sums["waste_ms"] += held
-        # Of a probe no metrics are to be had.
-        if connection_class != "probe":
-            row.sums["expected_known_ms"] += held
+        row.sums["expected_known_ms"] += held
 
     def _needs(self, pod: Pod, boot: Boot, begin: int, end: int) -> None:
         for need in pod.expectations:

@@ -71,9 +71,9 @@ def hourly_of(records):
         before = dict.fromkeys(COUNTERS, 0) | {"lifetime_buckets": [0] * 12}
         for hour, seen in sorted(hours.items()):
             row = {name: seen[name] - before[name] for name in COUNTERS}
-            row["expected_known_ms"] = (
-                row["connection_ms"] if record["expected_ms"] is not None else 0
-            )
+            row["expected_known_ms"] = row["connection_ms"]
+            if record["expected_ms"] is None:
+                row["expected_ms"] = row["expected_known_ms"] = None
             unknown = record["class"] == "unknown"
             row["unknown_ms"] = row["connection_ms"] if unknown else 0
             row["waste_ms"] = 0 if unknown else row["connection_ms"] - row["useful_ms"]
@@ -94,7 +94,8 @@ def hourly_of(records):
                 | {"idle_max_ms": None, "peak_opened": 0, "lifetime_buckets": [0] * 12},
             )
             for name, value in row.items():
-                into[name] += value
+                # A sum of nothing but nulls is null; a group here has nulls only, or none.
+                into[name] = None if value is None else into[name] + value
             into["clients"] = len(clients[key])
             into["peak_opened"] = max(into["peak_opened"], seen["peak_opened"])
             if "idle_max_ms" in seen:

@@ -1,0 +1,93 @@
+"""`brokerwire-rollups report`: what the tables say, as a page, as pictures and as metrics."""
+
+from __future__ import annotations
+
+__all__ = ["add_arguments", "run"]
+
+import argparse
+import os
+import tempfile
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_rollups.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spark_rollups.tables import Tables
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what this command takes, besides the tables."""
+    parser.add_argument(
+        "--days", type=_days, default=7, metavar="N", help="days of the plots over time (7)"
+    )
+    parser.add_argument(
+        "--until",
+        type=date.fromisoformat,
+        metavar="YYYY-MM-DD",
+        help="the last day to tell of (the last one there is)",
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the page: one HTML file")
+    parser.add_argument(
+        "--png", type=Path, metavar="DIR", help="each plot as a picture, in this folder"
+    )
+    parser.add_argument(
+        "--openmetrics",
+        type=Path,
+        metavar="FILE",
+        help="metrics of the fleet, for node_exporter's textfile folder or a Pushgateway",
+    )
+
+
+def run(
+    arguments: argparse.Namespace, tables: Callable[[], Tables], say: Callable[[str], None]
+) -> int:
+    """Write what was asked for; `tables` opens them, which takes some seconds."""
+    if not (arguments.out or arguments.png or arguments.openmetrics):
+        raise UsageError("say what to write: --out FILE, --png DIR or --openmetrics FILE")
+    from spark_rollups.report.reading import read_digest
+
+    digest = read_digest(tables(), days=arguments.days, until=arguments.until)
+    if arguments.out or arguments.png:
+        from spark_rollups.report.page import render
+
+        report = render(digest)
+        if arguments.out:
+            _write(arguments.out, report.html.encode("utf-8"))
+            say(f"{arguments.out}: {len(report.html)} bytes")
+        if arguments.png:
+            for name, picture in report.pictures.items():
+                _write(arguments.png / f"{name}.png", picture)
+            say(f"{arguments.png}: {len(report.pictures)} pictures")
+    if arguments.openmetrics:
+        from spark_rollups.report.openmetrics import render as render_metrics
+
+        _write(arguments.openmetrics, render_metrics(digest).encode("utf-8"))
+        say(f"{arguments.openmetrics}: metrics")
+    return 0
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Put a file in place whole: who reads it meanwhile reads the old one.
+
+    The name of the unfinished one does not end as the folders' readers expect (`*.prom`).
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(unfinished).chmod(0o644)
+        Path(unfinished).replace(path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+
+
+def _days(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 400:  # noqa: PLR2004 -- more nobody can see
+        raise argparse.ArgumentTypeError(f"must be a number of days from 1 to 400, not {text!r}")
+    return int(text)

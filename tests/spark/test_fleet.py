@@ -1,0 +1,221 @@
+"""From a simulated fleet to the tables: they say what happened, whatever befell the journals."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from decimal import Decimal
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from tests.spark.fleets import batch, simulate
+from tests.unit.journal_reduction import DIMS, SUMS, truth_of
+
+INTEGERS = (*(name for name in SUMS if name != "clients"), "idle_max_ms", "peak_opened")
+FAULTS = (
+    "duplicates=0.05,disorder=0.1,garbage=0.003,newer=0.01,older=0.3,restarts=0.4,clock_steps=0.4"
+)
+
+
+def rows_of(tables, table, key):
+    """Rows by key, the hour in milliseconds; those in which nothing happened are left out."""
+    rows = {}
+    for row in tables.read(table).selectExpr("unix_millis(hour) AS at", "*").collect():
+        values = {name: _plain(value) for name, value in row.asDict().items()}
+        rows[(values["at"], *(values[name] for name in key))] = values
+    return rows
+
+
+def _plain(value):
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return int(value) if isinstance(value, Decimal) else value
+
+
+def hourly_of(tables):
+    names = (*INTEGERS, "lifetime_buckets")
+    rows = rows_of(tables, "hourly", DIMS)
+    kept = {key: {name: row[name] for name in names} for key, row in rows.items()}
+    return {key: row for key, row in kept.items() if any(row[name] for name in SUMS[:9])}
+
+
+def expected_of(fleet):
+    return {
+        key: {name: value for name, value in row.items() if name != "clients"}
+        for key, row in truth_of(fleet).items()
+    }
+
+
+def other_truth(fleet, table):
+    with (fleet / "truth" / f"{table}.jsonl").open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory, spark):
+    from spark_rollups.tables import Tables
+
+    folder = tmp_path_factory.mktemp("faulty")
+    fleet = simulate(folder / "fleet", f"--faults={FAULTS}")
+    tables = Tables(spark, str(folder / "tables"))
+    batch(tables, fleet / "journal")
+    return fleet, tables
+
+
+def test_hourly_is_the_truth_whatever_befell_the_lines(faulty):
+    fleet, tables = faulty
+    assert expected_of(fleet) == hourly_of(tables)
+
+
+def test_clients_are_counted_as_well_as_a_sketch_can(faulty):
+    fleet, tables = faulty
+    truth = truth_of(fleet)
+    for key, row in rows_of(tables, "hourly", DIMS).items():
+        if key in truth:
+            assert row["clients"] == pytest.approx(truth[key]["clients"], rel=0.02, abs=0.5)
+
+
+def test_coverage_is_the_truth(faulty):
+    fleet, tables = faulty
+    key = ("cluster", "namespace", "service")
+    told = rows_of(tables, "coverage", key)
+    columns = ("agents", "boots", "boots_started", "minutes_seen", "minutes_expected", "covered_ms")
+    for row in other_truth(fleet, "coverage"):
+        mine = next(
+            v
+            for k, v in told.items()
+            if k[1:] == tuple(row[n] for n in key) and v["hour"].isoformat() == row["hour"][:19]
+        )
+        assert {name: row[name] for name in columns} == {name: mine[name] for name in columns}
+    assert len(told) == len(other_truth(fleet, "coverage"))
+
+
+def test_findings_are_the_truth(faulty):
+    fleet, tables = faulty
+    key = (
+        "kafka_cluster",
+        "cluster",
+        "namespace",
+        "service",
+        "client_kind",
+        "broker_id",
+        "broker",
+        "finding",
+        "cause",
+        "severity",
+    )
+    told = {
+        (*k[1:], v["hour"].isoformat()): (v["active_ms"], v["begun"])
+        for k, v in rows_of(tables, "findings", key).items()
+        if v["active_ms"]
+    }
+    truth = {
+        (*(row[name] for name in key), row["hour"][:19]): (row["active_ms"], row["begun"])
+        for row in other_truth(fleet, "findings")
+    }
+    assert truth == told
+
+
+def test_every_mangled_text_is_set_aside_and_counted(faulty):
+    fleet, tables = faulty
+    happened = json.loads((fleet / "truth" / "summary.json").read_text())["happened"]
+    mangled = ("cut", "no_json", "wrong_type", "too_great", "no_agent", "unknown_kind", "newer")
+    assert tables.count("quarantine") == sum(happened.get(kind, 0) for kind in mangled)
+    reasons = {
+        row["reason"] for row in tables.read("quarantine").select("reason").distinct().collect()
+    }
+    assert 3 <= len(reasons) < 20
+
+
+def test_a_second_run_changes_nothing(faulty):
+    fleet, tables = faulty
+    before = {name: tables.version(name) for name in ("silver", "hourly", "daily")}
+    batch(tables, fleet / "journal")
+    assert before == {name: tables.version(name) for name in before}
+
+
+def test_lost_lines_are_missed_and_never_made_up(tables, tmp_path):
+    """A counter only grows: what is lost is told later or not at all, and coverage says so."""
+    fleet = simulate(tmp_path / "fleet", "--faults=lost=0.3", hours=2)
+    batch(tables, fleet / "journal")
+    truth, told = expected_of(fleet), hourly_of(tables)
+    totals = {}
+    for which, rows in (("truth", truth), ("told", told)):
+        for (_, *dims), row in rows.items():
+            sums = totals.setdefault(tuple(dims), {}).setdefault(which, dict.fromkeys(SUMS[:9], 0))
+            for name in sums:
+                sums[name] += row[name] or 0
+    assert len(totals) > 50
+    for sums in totals.values():
+        for name, known in sums.get("told", {}).items():
+            assert known <= sums["truth"][name]
+    # Of a series that goes on, only what came after its last line is missing: minutes of hours.
+    whole = sum(sums["truth"]["connection_ms"] for sums in totals.values())
+    known = sum(sums["told"]["connection_ms"] for sums in totals.values() if "told" in sums)
+    assert 0.98 * whole < known < whole
+    covered = (
+        tables.read("coverage")
+        .selectExpr("sum(minutes_seen) AS s", "sum(minutes_expected) AS e")
+        .collect()[0]
+    )
+    assert 0.6 < covered["s"] / covered["e"] < 0.8
+
+
+def test_the_report_reads_the_truth(faulty):
+    from spark_rollups.report.reading import read_digest
+
+    fleet, tables = faulty
+    digest = read_digest(tables, days=7, until=None)
+    names = ("connection_ms", "useful_ms", "waste_ms", "unknown_ms", "opened")
+    truth = {}
+    for (hour, *_), row in truth_of(fleet).items():
+        sums = truth.setdefault(hour, dict.fromkeys(names, 0))
+        for name in names:
+            sums[name] += row[name]
+    told = {
+        int(hour.at.timestamp()) * 1000: {name: getattr(hour, name) for name in names}
+        for hour in digest.hours
+    }
+    assert truth == told
+    wasted = sum(waste.waste_ms for waste in digest.waste)
+    assert wasted == sum(sums["waste_ms"] for sums in truth.values())
+    assert digest.services == len({row["service"] for row in other_truth(fleet, "coverage")})
+    assert digest.coverage == 1
+    assert digest.hours_in_period == len(truth)
+    assert sum(each.texts for each in digest.quarantine) == tables.count("quarantine")
+    assert {each.fix for each in digest.savings} >= {"idle_closing_on", "one_shared_client"}
+    standing = 3_600_000 * len(truth)
+    zombies = sum(
+        saving.connections for saving in digest.savings if saving.fix == "idle_closing_on"
+    )
+    by_class = sum(row["waste_ms"] for key, row in truth_of(fleet).items() if key[-2] == "zombie")
+    assert zombies == pytest.approx(by_class / standing)
+    assert all(load.peak >= load.connections for load in digest.brokers)
+
+
+def test_the_report_is_written_whole(faulty, tmp_path):
+    from spark_rollups.report import command as report
+
+    _, tables = faulty
+    parser = argparse.ArgumentParser()
+    report.add_arguments(parser)
+    page, metrics = tmp_path / "report.html", tmp_path / "fleet.prom"
+    page.write_text("old")
+    flags = [f"--out={page}", f"--openmetrics={metrics}", f"--png={tmp_path / 'png'}"]
+    assert report.run(parser.parse_args(flags), lambda: tables, lambda _: None) == 0
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    families = {
+        family.name for family in text_string_to_metric_families(metrics.read_text("utf-8"))
+    }
+    assert "kafka_client_fleet_efficiency_ratio" in families
+    assert len(list((tmp_path / "png").glob("*.png"))) >= 7
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fleet.prom", "png", "report.html"]
+
+
+def test_without_tables_the_report_says_what_to_do(tables):
+    from spark_rollups.errors import UsageError
+    from spark_rollups.report.reading import read_digest
+
+    with pytest.raises(UsageError, match="run batch or stream first"):
+        read_digest(tables, days=7, until=None)
