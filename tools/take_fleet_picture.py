@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "report.png"
 ROLLUPS = Path(sys.executable).parent / "brokerwire-rollups"
-FLEET = ("--agents", "60", "--hours", "24", "--weeks", "2", "--seed", "11", "--shards", "4")
+FLEET = ("--agents", "40", "--hours", "10", "--weeks", "2", "--seed", "11", "--shards", "4")
 WIDTH, HEIGHT = 1080, 2400
 
 
