@@ -54,9 +54,9 @@ def brokers(digest: Digest) -> Section:
     over = sum((load.worst_share or 0) > 1 for load in digest.brokers)
     unknown = sum(load.max_connections is None for load in digest.brokers)
     verdict = (
-        f"{amount(over)} would be over max.connections."
+        f"{amount(over)} may get over max.connections."
         if over
-        else "None would be over max.connections."
+        else "None gets over max.connections."
     )
     if unknown:
         verdict += f" Of {amount(unknown)} nobody told the limit."
