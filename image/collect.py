@@ -118,7 +118,8 @@ def _write_system_files(root: Path) -> None:
         "etc/nsswitch.conf": "hosts: files dns\n",
         "usr/bin/brokerwire": (
             f"#!{INTERPRETER} -I\n"
-            "from exporter.cli import entry_point\n\nraise SystemExit(entry_point())\n"
+            "from exporter.cli import entry_point\n\n"
+            'if __name__ == "__main__":\n    raise SystemExit(entry_point())\n'
         ),
     }
     for name, text in files.items():

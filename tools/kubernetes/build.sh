@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Build a real Kubernetes 1.36 from the Go module proxy, for `make e2e-kubernetes`: API server, controller manager,
-# scheduler, kubelet, kubectl, containerd; etcd comes from Debian. About 12 minutes of CPU and 8 GB of disk.
+# scheduler, kubelet, kubectl, containerd; etcd comes from Debian. And a Prometheus that discovers pods: Debian's is
+# built without. About 17 minutes of CPU and 8 GB of disk.
 # The folder is $BROKERWIRE_CACHE/kubernetes, or .cache/kubernetes in the repository; what is built is left alone.
 set -euo pipefail
 
 KUBERNETES=1.36.3
 CONTAINERD=2.4.2
+PROMETHEUS=0.315.0
 
 repository=$(cd "$(dirname "$0")/../.." && pwd)
 folder=${BROKERWIRE_CACHE:-$repository/.cache}/kubernetes
@@ -45,6 +47,17 @@ for program in containerd containerd-shim-runc-v2 ctr; do
   echo "building $program" >&2
   nice go install -ldflags "-s -w" "github.com/containerd/containerd/v2/cmd/$program@v$CONTAINERD"
 done
+if missing prometheus; then
+  echo "building prometheus" >&2
+  module=github.com/prometheus/prometheus
+  GOFLAGS=-modcacherw go mod download $module@v$PROMETHEUS
+  # A copy: its go.mod replaces a module, which `go install` refuses.
+  cp -r "$GOMODCACHE/$module@v$PROMETHEUS" "$folder/source/prometheus"
+  chmod -R u+w "$folder/source/prometheus"
+  # Without the clouds' discoveries and their gigabyte of modules.
+  (cd "$folder/source/prometheus" &&
+    nice go build -tags remove_all_sd,enable_kubernetes_sd -ldflags "-s -w" -o "$GOBIN/prometheus" ./cmd/prometheus)
+fi
 # The operators' definitions that the chart's objects are of.
 if [ ! -d "$folder/crds" ]; then
   operator=github.com/prometheus-operator/prometheus-operator

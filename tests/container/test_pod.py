@@ -1,0 +1,111 @@
+"""The sidecar in a pod: whose a connection is and what it is come out as docs/kubernetes.md says."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+
+import pytest
+import yaml
+
+from tests.container.pods import (
+    CLOSED,
+    MEMORY,
+    REPOSITORY,
+    build,
+    in_container,
+    in_network,
+    java_by,
+    need_podman,
+    pod,
+)
+from tests.lab.artifacts import cache_folder
+from tests.lab.cluster import KafkaCluster
+from tests.lab.java_client import JavaClient, JavaMetrics
+from tests.lab.processes import wait_until
+
+pytestmark = [pytest.mark.container, pytest.mark.lab, pytest.mark.timeout(900)]
+
+IMAGE = "localhost/brokerwire:test"
+OURS = 65532
+APPLICATION = 1000
+RULES = REPOSITORY / "examples" / "jmx_exporter" / "brokerwire.yaml"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def image() -> None:
+    need_podman()
+    build(IMAGE)
+
+
+@pytest.fixture(params=["apart", "shared"])
+def namespaces(request) -> str:
+    return {"apart": "net,ipc,uts", "shared": "net,ipc,uts,pid"}[request.param]
+
+
+@pytest.mark.parametrize("uid", [OURS, APPLICATION], ids=["other-uid", "same-uid"])
+def test_connections_are_told_apart(uid, namespaces, lab_artifacts, tmp_path, monkeypatch):
+    """One client with idle closing off: its data connection, and a zombie that will stay."""
+    path = os.environ["PATH"]
+    is_shared = namespaces.endswith("pid")
+    with ExitStack() as stack:
+        here = stack.enter_context(pod(shared=namespaces))
+        java_by(tmp_path / "broker", in_network(here))
+        monkeypatch.setenv("PATH", f"{tmp_path / 'broker'}:{path}")
+        # From here nothing reaches that broker: the client's first record makes the topic.
+        made = {"auto.create.topics.enable": "true", "num.partitions": "1"}
+        cluster = stack.enter_context(KafkaCluster(lab_artifacts, brokers=1, broker_config=made))
+        folders = (cache_folder().resolve(), RULES.parent)
+        java_by(tmp_path / "client", in_container(here, APPLICATION, *folders))
+        monkeypatch.setenv("PATH", f"{tmp_path / 'client'}:{path}")
+        client = stack.enter_context(
+            JavaClient(lab_artifacts, cluster, "4.4.0", metrics=JavaMetrics(jmx_exporter=RULES))
+        )
+        monkeypatch.setenv("PATH", path)
+        config = tmp_path / "config"
+        config.mkdir()
+        source = {"name": "orders", "url": client.jmx_url, "interval": "1s"}
+        (config / "brokerwire.yaml").write_text(
+            yaml.safe_dump(
+                {
+                    "brokers": {"ports": [cluster.port()]},
+                    "clients": {"rules": [{"client_id": "shop", "connections_max_idle": "off"}]},
+                    "sources": {"java": [source]},
+                }
+            )
+        )
+        config.chmod(0o755)
+        here.run(
+            IMAGE, "run", "--config", "/etc/brokerwire/brokerwire.yaml",
+            options=(
+                *CLOSED, *MEMORY, "--user", f"{uid}:{uid}",
+                "--volume", f"{config}:/etc/brokerwire:ro",
+            ),
+        )  # fmt: skip
+        client.producer("shop", properties={"connections.max.idle.ms": -1})
+        client.send("shop", "orders", rounds=-1, interval=0.5, wait=False)
+
+        def connections() -> list[dict]:
+            try:
+                return here.ask("/api/v1/connections")["connections"]
+            except OSError:
+                return []
+
+        def are_told() -> bool:
+            return sorted(each["class"] for each in connections()) == ["data", "zombie"]
+
+        wait_until("a data connection and a zombie", are_told, timeout=60, interval=1.0)
+        found = connections()
+        assert {each["client_id"] for each in found} == {"shop"}
+        assert {each["uid"] for each in found} == {APPLICATION}
+        assert {each["confidence"] for each in found} == {"exact"}
+        is_same = uid == APPLICATION
+        # Where the machine's sockets are all in one cgroup, as on cgroup v1, the uid is what is left.
+        words = here.ask("/api/v1/sources")["agent"]["capabilities"]
+        has_cgroups = any(each.startswith("owner by cgroup: yes") for each in words)
+        below = "cgroup" if has_cgroups else "uid"
+        rung = "proc_fd" if is_same and is_shared else below
+        assert {each["owner_rung"] for each in found} == {rung}
+        assert ({each["process"] for each in found} == {"java"}) is (rung == "proc_fd")
+        findings = here.ask("/api/v1/findings")["findings"]
+        assert "KafkaClientZombieConnections" in {each["name"] for each in findings}
