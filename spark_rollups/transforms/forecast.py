@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_rollups.transforms.measures import DIMS, ratio, total
+from spark_rollups.transforms.measures import DIMS, beside, ratio, total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,8 +47,7 @@ def forecast(hours: DataFrame, days: DataFrame) -> DataFrame:
             F.max("broker_max_connections").alias("max_connections"),
         )
     )
-    same = [now[name].eqNullSafe(opened[name]) for name in ("day", *_BROKER)]
-    joined = now.join(opened, same, "left").select(now["*"], opened["bootstrap"])
+    joined = beside(now, opened, ("day", *_BROKER), "bootstrap")
     # Nobody was seen to open one, though the broker was watched: 0 is what is known, not a gap.
     joined = joined.withColumn("bootstrap", F.coalesce("bootstrap", F.lit(0).cast("decimal(38,0)")))
     return joined.withColumn(

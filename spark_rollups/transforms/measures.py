@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DIMS", "MAXIMA", "SUMS", "exact", "quantiles", "ratio", "ratios", "total"]
+__all__ = ["DIMS", "MAXIMA", "SUMS", "beside", "exact", "quantiles", "ratio", "ratios", "total"]
 
 from typing import TYPE_CHECKING, Final
 
@@ -57,6 +57,17 @@ def ratios(rows: DataFrame) -> DataFrame:
             **{f"lifetime_p{percent}_ms": quantiles(percent) for percent in _QUANTILES},
         }
     )
+
+
+def beside(rows: DataFrame, others: DataFrame, key: tuple[str, ...], column: str) -> DataFrame:
+    """Add a column of `others` by a key whose nulls are equal: what has no name is one too.
+
+    The key is renamed first: two frames with one ancestor share their columns' identities, and a
+    condition between those would hold a column against itself.
+    """
+    named = others.select(*(F.col(name).alias(f"other_{name}") for name in key), column)
+    same = [F.col(name).eqNullSafe(F.col(f"other_{name}")) for name in key]
+    return rows.join(named, same, "left").drop(*(f"other_{name}" for name in key))
 
 
 def quantiles(percent: int) -> Column:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_rollups.transforms.measures import ratio, total
+from spark_rollups.transforms.measures import beside, ratio, total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -57,8 +57,7 @@ def savings(days: DataFrame) -> DataFrame:
             F.hll_sketch_estimate(F.hll_union_agg("clients_sketch")).alias("clients"),
         )
     )
-    same = [groups[name].eqNullSafe(limit[name]) for name in place[:-1]]
-    joined = groups.join(limit, same, "left").select(groups["*"], limit["max_connections"])
+    joined = beside(groups, limit, place[:-1], "max_connections")
     saved = ratio(F.col("connection_ms"), F.lit(_DAY_MS))
     return joined.withColumn("connections_saved", saved).withColumn(
         "share_of_limit", ratio(F.col("connections_saved"), F.col("max_connections"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_rollups.transforms.measures import ratio, total
+from spark_rollups.transforms.measures import beside, ratio, total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,9 +25,7 @@ def surge(hours: DataFrame, covered: DataFrame) -> DataFrame:
         total(F.col("opened")).alias("opened"),
         F.max("peak_opened").alias("peak_opened"),
     )
-    # A join that knows nulls: a service without a name is one too.
-    same = [groups[name].eqNullSafe(covered[name]) for name in ("hour", *_SERVICE)]
-    joined = groups.join(covered, same, "left").select(groups["*"], covered["boots_started"])
+    joined = beside(groups, covered, ("hour", *_SERVICE), "boots_started")
     return joined.withColumn(
         "surge_ratio", ratio(F.col("peak_connections"), F.col("steady_connections"))
     )

@@ -1,0 +1,161 @@
+"""The insight tables on one small day that anybody can work out by hand."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.spark.journals import WHERE, Agent
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+
+def one_hour():
+    """`orders` uses one connection well; `legacy` has one in use, three zombies and a spent one."""
+    good = Agent()
+    good.series(1)
+    bad = Agent(agent_id="agent-2", where={**WHERE, "service": "legacy", "pod": "legacy-1"})
+    old = {"client_id": "old", "library_version": "2.1.0"}
+    bad.series(1, **old)
+    bad.series(2, **old, **{"class": "zombie", "role": "bootstrap", "cause": "idle_closing_off"})
+    bad.series(
+        3, **old, **{"class": "bootstrap", "role": "bootstrap", "cause": "superseded_bootstrap"}
+    )
+    bad.series(4, **old, **{"class": "unknown", "role": "unknown"})
+    bad.state[2] |= {"connections": 3, "peak_connections": 3, "expected": 0}
+    bad.state[3] |= {"peak_connections": 2, "expected": 0, "peak_opened": 2}
+    bad.state[4] |= {"expected": None}
+    for agent in (good, bad):
+        for state in agent.state.values():
+            state["broker_max_connections"] = 5
+        for _ in range(60):
+            agent.grow(1, connection_ms=MINUTE, useful_ms=MINUTE, expected_ms=MINUTE)
+            if agent is bad:
+                agent.grow(2, connection_ms=3 * MINUTE)
+                agent.grow(3, connection_ms=MINUTE, useful_ms=MINUTE // 2)
+                agent.grow(4, connection_ms=MINUTE)
+            agent.write()
+    return good.lines() + bad.lines()
+
+
+@pytest.fixture(scope="module")
+def day(spark):
+    """Return (hourly, coverage, daily) of that hour, cut off from what made them."""
+    from spark_rollups.transforms.coverage import coverage
+    from spark_rollups.transforms.daily import daily
+    from spark_rollups.transforms.hourly import hourly
+    from spark_rollups.transforms.increments import increments
+    from spark_rollups.transforms.lattice import good_rows, reduce_records
+    from spark_rollups.transforms.parse import parse
+
+    texts = spark.createDataFrame([(line, "") for line in one_hour()], "raw string, source string")
+    grown = increments(good_rows(reduce_records(parse(texts)))).localCheckpoint()
+    hours = hourly(grown).localCheckpoint()
+    return hours, coverage(grown).localCheckpoint(), daily(hours).localCheckpoint()
+
+
+def rows(frame, *columns):
+    from pyspark.sql import functions as F
+
+    texts = frame.select(F.to_json(F.struct(*columns), {"ignoreNullFields": "false"}).alias("row"))
+    found = [tuple(json.loads(row["row"]).values()) for row in texts.collect()]
+    return sorted(found, key=str)
+
+
+def test_unknown_time_is_neither_waste_nor_use(day):
+    columns = ("service", "class", "connection_ms", "useful_ms", "waste_ms", "unknown_ms")
+    assert rows(day[0], *columns, "efficiency", "connections", "expected") == [
+        ("legacy", "bootstrap", HOUR, HOUR // 2, HOUR // 2, 0, 0.5, 1, 0),
+        ("legacy", "data", HOUR, HOUR, 0, 0, 1.0, 1, 1),
+        ("legacy", "unknown", HOUR, 0, 0, HOUR, None, 1, None),
+        ("legacy", "zombie", 3 * HOUR, 0, 3 * HOUR, 0, 0.0, 3, 0),
+        ("orders", "data", HOUR, HOUR, 0, 0, 1.0, 1, 1),
+    ]
+
+
+def test_who_wastes_most_and_why(day):
+    from spark_rollups.transforms.top_wasters import top_wasters
+
+    columns = ("rank", "service", "waste_ms", "waste_share", "worst_class", "worst_cause")
+    found = rows(top_wasters(day[2]), *columns, "efficiency")
+    assert found == [
+        (1, "legacy", 7 * HOUR // 2, 1.0, "zombie", "idle_closing_off", 1.5 / 5),
+    ]
+
+
+def test_what_each_fix_would_save_of_the_limit(day):
+    from spark_rollups.transforms.savings import savings
+
+    columns = ("fix", "connection_ms", "connections_saved", "max_connections", "share_of_limit")
+    assert rows(savings(day[2]), *columns, "clients") == [
+        ("fewer_bootstrap_servers", HOUR // 2, 0.5 / 24, 5, 0.5 / 24 / 5, 1),
+        ("idle_closing_on", 3 * HOUR, 3 / 24, 5, 3 / 24 / 5, 1),
+    ]
+
+
+def test_waste_by_version(day):
+    from spark_rollups.transforms.version_cohorts import version_cohorts
+
+    columns = ("library_version", "clients", "waste_ms", "waste_connections_per_client")
+    assert rows(version_cohorts(day[2]), *columns) == [
+        ("2.1.0", 1, 7 * HOUR // 2, 3.5 / 24),
+        ("4.4.0", 1, 0, 0.0),
+    ]
+
+
+def test_a_restart_of_everything_would_cross_the_limit(day):
+    """Two connections are expected; five were once open to learn the brokers; the limit is 5."""
+    from spark_rollups.transforms.forecast import forecast
+
+    columns = ("connections", "expected", "bootstrap", "forecast_peak", "max_connections")
+    found = rows(forecast(day[0], day[2]), *columns, "share_of_limit", "exceeds")
+    assert found == [(7, 2, 5, 7, 5, 7 / 5, True)]
+
+
+def test_peaks_against_the_steady_state(day):
+    from spark_rollups.transforms.surge import surge
+
+    columns = ("service", "steady_connections", "peak_connections", "surge_ratio", "peak_opened")
+    assert rows(surge(day[0], day[1]), *columns, "boots_started") == [
+        ("legacy", 6.0, 7, 7 / 6, 2, 1),
+        ("orders", 1.0, 1, 1.0, 0, 1),
+    ]
+
+
+def test_a_week_against_the_week_before(day):
+    from pyspark.sql import functions as F
+
+    from spark_rollups.transforms.week_over_week import week_over_week
+
+    today = day[2]
+    before = today.withColumns(
+        {"day": F.date_sub("day", 7), "waste_ms": F.col("waste_ms") * 2}
+    ).unionByName(today.withColumn("day", F.date_sub("day", 14)))
+    columns = ("service", "connection_ms", "waste_ms", "previous_waste_ms", "previous_efficiency")
+    found = rows(week_over_week(today.unionByName(before), today), *columns, "efficiency_change")
+    assert found == [
+        ("legacy", 6 * HOUR, 7 * HOUR // 2, 7 * HOUR, 1.5 / 8.5, 1.5 / 5 - 1.5 / 8.5),
+        ("orders", HOUR, 0, 0, 1.0, 0.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("buckets", "expected"),
+    [
+        pytest.param([0] * 12, (None, None, None), id="none ended"),
+        pytest.param([1] + [0] * 11, (100, 100, 100), id="one"),
+        pytest.param(
+            [50, 40, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1], (100, 1000, 30_000), id="just reached"
+        ),
+        pytest.param([0] * 11 + [3], (None, None, None), id="longer than any bound"),
+        pytest.param([49, 51] + [0] * 10, (1000, 1000, 1000), id="just not reached"),
+    ],
+)
+def test_quantiles_are_bounds(spark, buckets, expected):
+    from spark_rollups.transforms.measures import quantiles
+
+    frame = spark.createDataFrame([(buckets,)], "lifetime_buckets array<bigint>")
+    assert tuple(frame.select(quantiles(50), quantiles(90), quantiles(99)).first()) == expected
