@@ -56,7 +56,7 @@ def fetch_jars(folder: Path) -> None:
         raise MissingPartError(
             "Spark needs the jars of spark_rollups/jars.xml and Maven is not there to fetch them:"
             " apt-get install maven, or copy them on another machine with"
-            f" 'brokerwire-rollups jars --to DIR' into {folder}"
+            f" 'brokerwire-rollups package --to DIR' into {folder}"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="fetching-jars-") as partial:
