@@ -58,9 +58,6 @@ process, one of them transactional, a group consumer and an admin client (Java),
 group consumer (librdkafka).
 A broker restarts, and the Java process is replaced as in a rolling deployment.
 With all durations at a tenth of the defaults, Prometheus told of {notes["healthy_alerts"]} alerts.
-Known and not hidden: where a process is replaced by its like, some idle bootstrap connections of
-the new one can count as `excess` until their idle limit ends them after nine minutes; the alert
-waits for ten.
 
 What the agent served meanwhile is played to the rules as they are shipped, at their default
 durations, second for second for {notes["replayed_minutes"]} minutes of simulated time: each ten

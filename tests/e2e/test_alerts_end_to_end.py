@@ -106,12 +106,6 @@ def test_half_an_hour_of_that_raises_no_alert_at_the_default_durations(scene):
     scene.notes["replayed_minutes"] = 30
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="where a process is replaced by its like, some idle bootstrap connections of the new one"
-    " are not joined and count as excess until their idle limit ends them (9 minutes; the"
-    " alert waits for ten)",
-)
 def test_the_clients_of_a_replaced_process_are_known_again(scene):
     assert too_many(scene) == []
 
