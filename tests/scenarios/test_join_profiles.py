@@ -53,25 +53,17 @@ def _score(agent, processes):
     return snapshot, score(snapshot, settled)
 
 
-# The goal, and not reached each time: see docs/decisions/0007.
-SOMETIMES = pytest.mark.xfail(
-    strict=False,
-    reason="under TLS whole groups of idle connections stay unknown in some runs: the handshake is"
-    " learned from too few sockets",
-)
-
-
 @pytest.mark.parametrize(
     "profile",
     [
         pytest.param(("PLAINTEXT", "PLAIN", {}, True), id="plaintext"),
-        pytest.param(("SSL", "PLAIN", {}, True), id="tls-1.3", marks=SOMETIMES),
-        pytest.param(("SSL", "PLAIN", TLS12, False), id="tls-1.2", marks=SOMETIMES),
-        pytest.param(("SSL_AUTH", "PLAIN", {}, True), id="mutual-tls", marks=SOMETIMES),
+        pytest.param(("SSL", "PLAIN", {}, True), id="tls-1.3"),
+        pytest.param(("SSL", "PLAIN", TLS12, False), id="tls-1.2"),
+        pytest.param(("SSL_AUTH", "PLAIN", {}, True), id="mutual-tls"),
         pytest.param(("SASL_PLAINTEXT", "PLAIN", {}, True), id="sasl-plain"),
         pytest.param(("SASL_PLAINTEXT", "SCRAM-SHA-256", {}, True), id="sasl-scram"),
-        pytest.param(("SASL_SSL", "PLAIN", {}, True), id="sasl-tls-plain", marks=SOMETIMES),
-        pytest.param(("SASL_SSL", "SCRAM-SHA-256", {}, True), id="sasl-tls-scram", marks=SOMETIMES),
+        pytest.param(("SASL_SSL", "PLAIN", {}, True), id="sasl-tls-plain"),
+        pytest.param(("SASL_SSL", "SCRAM-SHA-256", {}, True), id="sasl-tls-scram"),
     ],
 )
 def test_every_settled_connection_is_right(cluster, java_client, rdkafka_client, tmp_path, profile):
