@@ -8,7 +8,7 @@ HELM := $(if $(BROKERWIRE_CACHE),$(BROKERWIRE_CACHE),.cache)/helm/current
 FOR ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check prepare test test-fast test-spark bench golden lock clean
+.PHONY: help demo setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check prepare test test-fast test-spark test-ondemand bench golden lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -80,7 +80,10 @@ dashboards: docs ## The Grafana dashboards, and the chart's copies of them
 check: lint docs-check test-fast ## What to run before a push: a minute, no brokers
 
 test-spark: setup $(VENV)/.spark tools ## The tests of the rollups, brokers left out
-	$(BIN)/pytest -q -m "spark and not lab"
+	$(BIN)/pytest -q -m "spark and not lab and not ondemand"
+
+test-ondemand: setup $(VENV)/.spark lab ## The tests that are not yet part of every run: Spark's stream and a cluster of its own
+	$(BIN)/pytest -m ondemand
 
 test-fast: setup ## The tests that need no broker and no browser
 	$(BIN)/pytest -q -m "not lab and not browser and not helm and not container and not spark"

@@ -7,7 +7,8 @@ from collections import defaultdict
 
 import pytest
 
-from tests.spark.fleets import batch, simulate
+from tests.spark.comparing import differences
+from tests.spark.fleets import batch, journal_lines, simulate
 
 FAULTS = (
     "duplicates=0.1,disorder=0.2,garbage=0.01,newer=0.01,older=0.3,restarts=0.5,clock_steps=0.3"
@@ -108,3 +109,20 @@ def test_what_was_read_is_not_read_again_and_changes_nothing(whole, fleet):
     versions = [whole.version(name) for name in ("silver", "hourly")]
     assert batch(whole, fleet / "journal") == []
     assert [whole.version(name) for name in ("silver", "hourly")] == versions
+
+
+@pytest.mark.ondemand
+def test_pieces_in_any_order_and_twice_are_the_whole(whole, fleet, spark, tmp_path):
+    """The last hours first, the middle last, one piece twice: only the hours concerned are made."""
+    from spark_rollups.tables import Tables
+
+    lines = journal_lines(fleet)
+    cuts = [len(lines) // 3, 2 * len(lines) // 3]
+    pieces = [lines[cuts[1] :], lines[: cuts[0]], lines[cuts[0] : cuts[1]] + lines[cuts[1] :][:500]]
+    tables = Tables(spark, str(tmp_path / "tables"))
+    for number, piece in enumerate(pieces):
+        folder = tmp_path / f"piece-{number}"
+        folder.mkdir()
+        (folder / "journal.jsonl").write_text("".join(reversed(piece)), "utf-8")
+        batch(tables, folder)
+    assert differences(tables, whole) == {}
