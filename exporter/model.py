@@ -326,6 +326,10 @@ class ClientReading:
     ciphers: tuple[CipherUse, ...] = ()
     """TLS as negotiated, from Java 2.6 on; empty where it is not told, as in plaintext."""
 
+    def key(self, source: str) -> ClientKey:
+        """Return what tells this client from all others of all sources."""
+        return ClientKey(source, self.kind, self.client_id, self.instance)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReading:

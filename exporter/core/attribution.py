@@ -12,6 +12,7 @@ from __future__ import annotations
 
 __all__ = ["Attributor"]
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from exporter.core.join_handshakes import EXACT
@@ -194,7 +195,7 @@ class Attributor:
             if row.cookie is not None:
                 known = self._attributions[row.cookie]
                 if known.node is not row.node and known.node != row.node:
-                    self._attributions[row.cookie] = _with_node(known, row.node)
+                    self._attributions[row.cookie] = replace(known, node=row.node)
 
     def _part(self, state: SourceState, socket: Socket) -> None:
         state.part(socket)
@@ -299,17 +300,6 @@ def _is_known(state: SourceState, known: Listener) -> bool:
         return True
     return known.law == PLAIN and any(
         socket.rule == "totals" and socket.is_settled for socket in state.sockets.values()
-    )
-
-
-def _with_node(known: Attribution, node: NodeReading) -> Attribution:
-    return Attribution(
-        client=known.client,
-        node=node,
-        library=known.library,
-        confidence=known.confidence,
-        evidence=known.evidence,
-        equals=known.equals,
     )
 
 

@@ -478,7 +478,7 @@ class Engine:
     def _learn_versions(self, reading: SourceReading) -> None:
         """Keep which version of its library each client of a source says it is."""
         versions = {
-            ClientKey(reading.source, client.kind, client.client_id, client.instance): version
+            client.key(reading.source): version
             for client in reading.clients
             if (version := client.version) is not None
         }

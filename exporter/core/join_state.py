@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from exporter.core.join_handshakes import Handshake
     from exporter.core.join_laws import Law
     from exporter.core.join_memory import Socket
-    from exporter.model import ClientReading, Endpoint, NodeReading, SourceReading
+    from exporter.model import Endpoint, NodeReading, SourceReading
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class SourceState:
         whole = any(client.library is not Library.LIBRDKAFKA for client in reading.clients)
         shown: dict[ClientKey, set[str]] = {}
         for client in reading.clients:
-            key = _key(reading, client)
+            key = client.key(reading.source)
             rows = self.clients.setdefault(key, {})
             seen = shown.setdefault(key, set())
             for node in client.nodes:
@@ -108,7 +108,7 @@ class SourceState:
         """
         fallen: list[Row] = []
         for client in reading.clients:
-            rows = self.clients.get(_key(reading, client), {})
+            rows = self.clients.get(client.key(reading.source), {})
             if client.library is not Library.LIBRDKAFKA and any(
                 _has_fallen(rows.get(node.node_id), node) for node in client.nodes
             ):
@@ -180,10 +180,6 @@ class SourceState:
         known.add(remote)
         self.at_place.setdefault(remote, set()).add(place)
         return new
-
-
-def _key(reading: SourceReading, client: ClientReading) -> ClientKey:
-    return ClientKey(reading.source, client.kind, client.client_id, client.instance)
 
 
 def _has_fallen(known: Row | None, node: NodeReading) -> bool:

@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from exporter.sinks.document import connections_document, encode
+from tests.lab.addresses import free_port
 from tests.unit.snapshots import page_sample
 
 BROKERWIRE = [sys.executable, "-c", "from exporter.cli import entry_point; entry_point()"]
@@ -30,11 +31,6 @@ def brokerwire(*arguments, **options):
         check=False,
         **options,
     )
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.parse
@@ -17,6 +16,7 @@ import pytest
 
 from exporter.sinks.exposition import Exposition, Format
 from tests.integration.web_support import Agent, issue, port_of, put, serving
+from tests.lab.addresses import free_port
 from tests.unit.snapshots import AT, page_sample, snapshot
 
 CACHE = Path(os.environ.get("BROKERWIRE_CACHE", ".cache")) / "prometheus" / "bin"
@@ -58,12 +58,6 @@ def wait_for(port: int, expression: str) -> list:
             pass  # not listening yet
         time.sleep(0.3)
     pytest.fail(f"Prometheus has no {expression}")
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def test_prometheus_scrapes_over_tls_with_a_certificate_and_a_password(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -12,16 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.lab.addresses import free_port
 from tests.spark.comparing import differences
 from tests.spark.fleets import batch, simulate
 
 _SECONDS = 300
-
-
-def free_port():
-    with socket.socket() as each:
-        each.bind(("127.0.0.1", 0))
-        return each.getsockname()[1]
 
 
 @pytest.fixture
