@@ -22,6 +22,7 @@ from exporter.snapshot import Severity
 _GROUP = "brokerwire.brokers"
 _DASHBOARD = "brokerwire-brokers"
 _OF_ONE_BROKER = "client_id, client_kind, process, broker_id, class"
+_DROPPED = 'client_kind!="other",closed_by=~"broker|abort"'
 _HELD = f"last_over_time(kafka_client_connections{{{HELD}}}[$gap])"
 _HELD_BY_ALL = f"sum by ($fleet, broker) (\n  {_HELD}\n)"
 _HELD_BY_ONE = f"sum without ({_OF_ONE_BROKER}) (\n  {_HELD}\n)"
@@ -119,19 +120,19 @@ or
 (
   sum by ($fleet, broker) (
     increase(
-      kafka_client_connections_closed_total{{client_kind!="other",closed_by=~"broker|abort"}}[5m]
+      kafka_client_connections_closed_total{{{_DROPPED}}}[$storm_window]
     )
   )
   > $storm_rounds
   * sum by ($fleet, broker) (
-    max_over_time(kafka_client_connections{{{HELD}}}[5m])
+    max_over_time(kafka_client_connections{{{HELD}}}[$storm_window])
   )
 )
 >= $storm_connections""",
         reasons={
             "storm_rounds": "a restart costs every connection once, a second restart twice",
             "storm_connections": "fewer are no storm, whatever their ratio",
-            "5m": _WINDOW,
+            "storm_window": _WINDOW,
         },
         fire_after=Timing(
             180.0, "the forty clients of a restarted broker were all back in 1.2 s (measured)"
@@ -139,7 +140,7 @@ or
         keep_firing_for=Timing(600.0, "storms come in waves, as far apart as the clients' backoff"),
         labels=BROKER_ONLY,
         summary="A broker drops its clients' connections as fast as they come",
-        description=f"{{{{ $labels.broker }}}} ended {COUNT} connections in five minutes, each of"
+        description=f"{{{{ $labels.broker }}}} ended {COUNT} connections in a few minutes, each of"
         " them several times over.",
         remedy="Look at the broker: a crash loop, max.connections or authentication that fails."
         " Raise reconnect.backoff.max.ms of the clients so that it can recover.",

@@ -19,6 +19,7 @@ _LABEL = r"[a-zA-Z_][a-zA-Z0-9_]*"
 _MATCHER = re.compile(_LABEL + r'(?:=|!=|=~|!~)"(?:[^"\\\n]|\\["\\.])*"')
 _RESERVED = ("alertname", "severity", "class", "finding", "le")
 _HIGHEST_PERCENT = 100
+_SHORTEST_WINDOW_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +45,15 @@ class Thresholds:
     failed_connects: int = 4
     """So many attempts to one broker that failed in five minutes."""
     storm_rounds: int = 3
-    """A broker that drops all its connections more often than this in five minutes."""
+    """A broker that drops all its connections more often than this in `storm_window`."""
     storm_connections: int = 20
-    """A storm loses at least so many connections in five minutes."""
+    """A storm loses at least so many connections in `storm_window`."""
+    storm_window: float = 300.0
+    """A storm is looked for in so long; five scrapes or more."""
     efficiency_percent: int = 50
-    """A client below this share of useful connection-seconds in an hour wastes too much."""
+    """A client below this share of useful connection-seconds in `efficiency_window` wastes."""
+    efficiency_window: float = 3600.0
+    """A client's efficiency is that of so long; it is judged after half of it."""
     wasted_connections: int = 1
     """A client must waste so many connections on average before its efficiency matters."""
     descriptor_percent: int = 80
@@ -66,6 +71,9 @@ class Thresholds:
         for key in ("efficiency_percent", "descriptor_percent", "near_limit_percent"):
             if getattr(self, key) > _HIGHEST_PERCENT:
                 raise ValueError(f"`{key}` must be a whole number from 1 to 100")
+        for key in ("storm_window", "efficiency_window"):
+            if getattr(self, key) < _SHORTEST_WINDOW_SECONDS:
+                raise ValueError(f"`{key}` must be 10s or more: a rate needs some scrapes")
         if self.poll_age <= self.gap:
             raise ValueError("`poll_age` must be longer than `gap`: one missed scrape is no fault")
 

@@ -25,11 +25,11 @@ _DASHBOARD = "brokerwire-clients"
 # Connections that were of use, and all those of which it is known, of each client.
 _USEFUL = f"""\
   sum without (broker, broker_id) (
-    rate(kafka_client_connection_useful_seconds_total{{{OF_KNOWN}}}[1h])
+    rate(kafka_client_connection_useful_seconds_total{{{OF_KNOWN}}}[$efficiency_window])
   )"""
 _KNOWN = f"""\
   sum without (broker, broker_id, class) (
-    rate(kafka_client_connection_seconds_total{{{KNOWN}}}[1h])
+    rate(kafka_client_connection_seconds_total{{{KNOWN}}}[$efficiency_window])
   )"""
 _ONE = "the class is given with evidence only: one is real"
 
@@ -192,13 +192,14 @@ and
             " 60 % in its first nine minutes and at 100 % from then on",
             "wasted_connections": "one connection wasted all the time: what a short job leaves"
             " behind stays far below",
-            "1h": "six times the nine minutes for which a bootstrap connection may stay",
+            "efficiency_window": "six times the nine minutes for which a bootstrap connection may"
+            " stay",
         },
         fire_after=Timing(1800.0, "a morning's deployment moves the hour's ratio for so long"),
         keep_firing_for=Timing(1800.0, "an hour's ratio crosses a line slowly, and back"),
         labels=CLIENT,
         summary="A client uses less than half of what its connections cost",
-        description=f"{WHO} had use for {COUNT} % of its connection-seconds of the last hour.",
+        description=f"{WHO} had use for {COUNT} % of its connection-seconds of late.",
         remedy="See which class the others are (zombie, excess, half_closed, bootstrap) and follow"
         " that one's runbook.",
         dashboard=_DASHBOARD,

@@ -1,6 +1,7 @@
-"""Findings that need a memory: a storm of reconnects, and an hour of low efficiency.
+"""Findings that need a memory: a storm of reconnects, and low efficiency for long.
 
-They look at the same windows by the same thresholds as the alerts of their names.
+They look at the same windows by the same thresholds as the alerts of their names: five minutes and
+an hour, where the operator says nothing else.
 Pure: the time comes in, and what is remembered is bounded.
 """
 
@@ -11,6 +12,7 @@ __all__ = ["EfficiencyWatch", "StormWatch"]
 from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from exporter.alerts.expressions import duration_text
 from exporter.core.limits import finding_of_alert, held_by_broker
 from exporter.model import ClosedBy, ConnectionClass
 
@@ -21,15 +23,14 @@ if TYPE_CHECKING:
     from exporter.core.endings import ClosedConnection
     from exporter.snapshot import ClientBroker, Finding, Totals
 
-STORM_SECONDS = 300.0
-STORM_STEP_SECONDS = 15.0
+# What is remembered of a window: the most that were held in each part of it, by default 15 s, and
+# what each client had cost at the end of each part, by default a minute.
+STORM_PARTS = 20
+EFFICIENCY_PARTS = 60
 
-EFFICIENCY_SECONDS = 3600.0
-EFFICIENCY_STEP_SECONDS = 60.0
-
-# The alert's `for`: a client's bootstrap connections are of no use to it for nine minutes, and
-# weigh less from then on.
-SETTLED_SECONDS = 1800.0
+# Half a window, by default the alert's `for`: a client's bootstrap connections are of no use to it
+# for nine minutes, and weigh less from then on.
+SETTLED_SHARE = 0.5
 
 # Nobody knows yet what these are for, as the alert has it.
 _UNDECIDED = frozenset({ConnectionClass.UNKNOWN, ConnectionClass.CONNECTING})
@@ -44,6 +45,8 @@ class StormWatch:
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._thresholds = thresholds
+        self._window = thresholds.storm_window
+        self._step = self._window / STORM_PARTS
         self._held: deque[tuple[float, Counter[str]]] = deque()
 
     def find(
@@ -64,23 +67,23 @@ class StormWatch:
             finding_of_alert(
                 "KafkaClientReconnectStorm",
                 {"broker": broker},
-                f"{broker} ended {count} connections in five minutes; there were never more than"
-                f" {most[broker]} at once.",
+                f"{broker} ended {count} connections in {duration_text(self._window)}; there were"
+                f" never more than {most[broker]} at once.",
                 float(count),
             )
-            for broker, count in _lost(closed_lately, now - STORM_SECONDS).items()
+            for broker, count in _lost(closed_lately, now - self._window).items()
             if count >= self._thresholds.storm_connections
             and count > self._thresholds.storm_rounds * most[broker]
         ]
 
     def _remember(self, held: Counter[str], now: float) -> None:
         """Keep the most that there were in each step of the window."""
-        if self._held and now - self._held[-1][0] < STORM_STEP_SECONDS:
+        if self._held and now - self._held[-1][0] < self._step:
             begun, most = self._held[-1]
             self._held[-1] = (begun, most | held)
         else:
             self._held.append((now, held))
-        while self._held[0][0] < now - STORM_SECONDS - STORM_STEP_SECONDS:
+        while self._held[0][0] < now - self._window - self._step:
             self._held.popleft()
 
 
@@ -106,10 +109,11 @@ class _Seconds(NamedTuple):
 
 
 class EfficiencyWatch:
-    """Tells clients that have had no use for most of what they held in the last hour."""
+    """Tells clients that have had no use for most of what they held in the last window."""
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._thresholds = thresholds
+        self._window = thresholds.efficiency_window
         self._past: deque[tuple[float, Mapping[Client, _Seconds]]] = deque()
         self._due = float("-inf")
         self._findings: list[Finding] = []
@@ -117,41 +121,41 @@ class EfficiencyWatch:
     def find(self, totals: Totals, now: float) -> list[Finding]:
         """Return a finding for each client that has been there for long and wastes too much.
 
-        Before the agent is an hour old the hour has begun with nothing: what is wasted must be as
-        much as in a whole one.
+        Before the agent is as old as a window the window has begun with nothing: what is wasted
+        must be as much as in a whole one.
         """
         if now < self._due:
             return self._findings
-        self._due = now + EFFICIENCY_STEP_SECONDS
+        self._due = now + self._window / EFFICIENCY_PARTS
         current = _by_client(totals)
         self._past.append((now, current))
-        while len(self._past) > 1 and self._past[1][0] <= now - EFFICIENCY_SECONDS:
+        while len(self._past) > 1 and self._past[1][0] <= now - self._window:
             self._past.popleft()
-        begun, hour_ago = self._past[0]
-        if begun > now - EFFICIENCY_SECONDS:
-            hour_ago = {}
-        settled = next(
-            (past for at, past in reversed(self._past) if at <= now - SETTLED_SECONDS), {}
-        )
+        begun, then = self._past[0]
+        if begun > now - self._window:
+            then = {}
+        settled_at = now - self._window * SETTLED_SHARE
+        settled = next((past for at, past in reversed(self._past) if at <= settled_at), {})
         self._findings = [
             finding
             for client, seconds in current.items()
             if client in settled
-            for finding in self._judged(client, _grown(hour_ago.get(client), seconds))
+            for finding in self._judged(client, _grown(then.get(client), seconds))
         ]
         return self._findings
 
-    def _judged(self, client: Client, hour: _Seconds) -> list[Finding]:
-        wasted = (hour.spent - hour.useful) / EFFICIENCY_SECONDS
-        if hour.spent <= 0 or wasted < self._thresholds.wasted_connections:
+    def _judged(self, client: Client, lately: _Seconds) -> list[Finding]:
+        wasted = (lately.spent - lately.useful) / self._window
+        if lately.spent <= 0 or wasted < self._thresholds.wasted_connections:
             return []
-        percent = 100 * hour.useful / hour.spent
+        percent = 100 * lately.useful / lately.spent
         if percent >= self._thresholds.efficiency_percent:
             return []
         client_id, client_kind, process = client
         text = (
             f"{client_kind} {client_id!r} in {process or 'an unknown process'} had use for"
-            f" {percent:.0f} % of its connection-seconds of the last hour:"
+            f" {percent:.0f} % of its connection-seconds of the last"
+            f" {duration_text(self._window)}:"
             f" {wasted:.1f} connections on average were of none."
         )
         labels = {"client_id": client_id, "client_kind": client_kind, "process": process}

@@ -6,7 +6,7 @@ removed at the end, and by the mock cluster's process should this one be killed 
 
 from __future__ import annotations
 
-__all__ = ["run_demo"]
+__all__ = ["run_demo", "url_of"]
 
 import os
 import tempfile
@@ -21,6 +21,7 @@ from exporter.demo.board import board, legend
 from exporter.demo.children import Children
 from exporter.demo.scene import IDLE_CLOSE_SECONDS, ROLES, client_options, demo_settings
 from exporter.errors import ConfigError
+from exporter.model import Endpoint
 from exporter.sinks.web import WebServer
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 LONGEST_FOLDER = 70
 USUAL_ADDRESS = "127.0.0.1:10920"
 ANY_ADDRESS = "127.0.0.1:0"
+EVERY_ADDRESS = ("::", "0.0.0.0")  # noqa: S104
 # On a terminal the table lives; elsewhere it is printed a few times.
 LIVE_SECONDS = 0.5
 LEAST_HEIGHT, LEAST_WIDTH = 40, 110
@@ -79,14 +81,19 @@ def run_demo(
         stack.callback(server.stop)
         stack.callback(agent.stop)
         agent.start()
-        page = f"http://127.0.0.1:{server.addresses[0].port}"
-        if listen is not None and not listen.startswith(("127.", ":", "0.0.0.0:")):
-            page = f"http://{listen.rpartition(':')[0]}:{server.addresses[0].port}"
+        page = url_of(Endpoint(*server.addresses[0]))
         cast["mock-cluster"].go({"sweep": str(Path(inlet).parent)})
         cast["front"].go({"broker": brokers[0], "idle_seconds": IDLE_CLOSE_SECONDS})
         for name, options in client_options(brokers, fronts, inlet).items():
             cast[name].go(options)
         _show(console, stop, agent, cast, page, seconds)
+
+
+def url_of(listening: Endpoint) -> str:
+    """Return where a browser of this machine finds what listens there."""
+    # One for all addresses listens on this one, too.
+    here = listening._replace(address="127.0.0.1")
+    return f"http://{here if listening.address in EVERY_ADDRESS else listening}"
 
 
 def _inlet(stack: ExitStack) -> str:

@@ -16,6 +16,8 @@ import pytest
 
 from exporter.demo.child import PARTS
 from exporter.demo.scene import ROLES
+from exporter.demo.show import url_of
+from exporter.model import Endpoint
 
 DEMO = [sys.executable, "-c", "from exporter.cli import entry_point; entry_point()", "demo"]
 PAGE = re.compile(r"page (http://\S+?)/ ")
@@ -196,6 +198,20 @@ def test_a_part_that_dies_is_told_and_the_others_go_on(tmp_path):
     assert re.search(r"stuck-consumer\*\s+ended by itself", last)
 
 
+@pytest.mark.parametrize(
+    ("listening", "page"),
+    [
+        pytest.param(("127.7.7.7", 7), "http://127.7.7.7:7", id="one of this machine"),
+        pytest.param(("10.1.0.7", 7), "http://10.1.0.7:7", id="one of the network"),
+        pytest.param(("::1", 7), "http://[::1]:7", id="one of IPv6"),
+        pytest.param(("0.0.0.0", 7), "http://127.0.0.1:7", id="every one of IPv4"),
+        pytest.param(("::", 7), "http://127.0.0.1:7", id="every one"),
+    ],
+)
+def test_the_page_is_said_to_be_where_it_listens(listening, page):
+    assert url_of(Endpoint(*listening)) == page
+
+
 def test_a_taken_address_that_was_asked_for_is_exit_code_2():
     import socket
 
@@ -215,8 +231,11 @@ def test_a_taken_address_that_was_asked_for_is_exit_code_2():
 
 def test_no_part_leaves_a_descriptor_of_the_parent_open(tmp_path):
     """A child that held the page's socket would keep its port taken."""
-    with demo(tmp_path) as process:
-        port = int(page_of(process).rpartition(":")[2])
+    with demo(tmp_path, "--listen", "127.7.7.7:0") as process:
+        page = page_of(process)
+        assert page.startswith("http://127.7.7.7:")
+        assert document_of(page)["connections"]
+        port = int(page.rpartition(":")[2])
         for child in family_of(process):
             listening = [each.laddr.port for each in child.net_connections() if not each.raddr]
             assert port not in listening

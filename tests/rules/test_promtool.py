@@ -68,6 +68,8 @@ thresholds:
   gap: 90s
   poll_age: 2h
   efficiency_percent: 100
+  efficiency_window: 1d
+  storm_window: 90s
   max_connections: 3000
   max_connections_per_ip: 100
 alerts:
@@ -84,6 +86,9 @@ links:
     rules = [rule for group in told["groups"] for rule in group["rules"]]
     assert [rule["alert"] for rule in rules] == list(ALERTS_BY_NAME)
     assert {rule["labels"]["team"] for rule in rules} == {'streaming: "the" team'}
+    windows = {rule["alert"]: set(re.findall(r"\[(\w+)\]", rule["expr"])) for rule in rules}
+    assert windows["KafkaClientLowEfficiency"] == {"1d"}
+    assert windows["KafkaClientReconnectStorm"] == {"90s"}
 
 
 def test_the_queries_of_the_runbooks_parse(promtool, tmp_path):

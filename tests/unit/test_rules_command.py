@@ -104,6 +104,11 @@ def test_settings_are_printed_as_they_can_be_read(tmp_path, capsys):
             id="a poll that is too old by a missed scrape",
         ),
         pytest.param(
+            "thresholds: {efficiency_window: 9s}",
+            "s.yaml:1: thresholds.efficiency_window: must be 10s or more",
+            id="a window in which nothing is scraped",
+        ),
+        pytest.param(
             "links: {runbooks: https://x}",
             "s.yaml:1: links.runbooks: must have {alert} in it",
             id="one page for all alerts",

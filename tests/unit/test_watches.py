@@ -9,10 +9,8 @@ from exporter.alerts.settings import Thresholds
 from exporter.core.activity import Activity
 from exporter.core.endings import ClosedConnection
 from exporter.core.watches import (
-    EFFICIENCY_SECONDS,
-    SETTLED_SECONDS,
-    STORM_SECONDS,
-    STORM_STEP_SECONDS,
+    SETTLED_SHARE,
+    STORM_PARTS,
     EfficiencyWatch,
     StormWatch,
 )
@@ -22,6 +20,10 @@ from exporter.snapshot import ClientBroker, Totals
 DEFAULTS = Thresholds()
 ONE, TWO = "10.2.0.1:9092", "10.2.0.2:9092"
 NOW = 10_000.0
+STORM_SECONDS = DEFAULTS.storm_window
+STORM_STEP_SECONDS = STORM_SECONDS / STORM_PARTS
+EFFICIENCY_SECONDS = DEFAULTS.efficiency_window
+SETTLED_SECONDS = EFFICIENCY_SECONDS * SETTLED_SHARE
 
 
 def pair(client="orders", broker=ONE, kind="producer"):
@@ -94,6 +96,15 @@ def test_other_ends_are_no_storm(quiet):
     assert storms([quiet] * 300, 2) == []
 
 
+def test_an_operator_says_in_how_long_a_storm_is_looked_for():
+    shorter = Thresholds(storm_window=60.0)
+    [finding] = storms([ending() for _ in range(31)], 10, thresholds=shorter)
+    assert "in 1m;" in finding.description
+    late = [ending(at=NOW - 61) for _ in range(31)]
+    assert storms(late, 10, thresholds=shorter) == []
+    assert len(storms(late, 10)) == 1
+
+
 def test_a_neighbour_of_the_storm_is_silent():
     endings = [ending() for _ in range(40)] + [ending(broker=TWO) for _ in range(19)]
     assert [each.labels for each in storms(endings, 5)] == [{"broker": ONE}]
@@ -113,9 +124,9 @@ def lived(seconds, *, data=3, zombies=0, whose=None):
     return Totals(connection_seconds=spent, useful_seconds={whose: data * seconds})
 
 
-def watched(life, hours=2.0, step=60.0):
+def watched(life, hours=2.0, step=60.0, thresholds=DEFAULTS):
     """Return each look's findings, with its time; `life` gives the totals after some seconds."""
-    watch = EfficiencyWatch(DEFAULTS)
+    watch = EfficiencyWatch(thresholds)
     looks = int(hours * EFFICIENCY_SECONDS / step)
     return [(n * step, watch.find(life(n * step), NOW + n * step)) for n in range(looks + 1)]
 
@@ -169,6 +180,23 @@ def test_a_client_that_stopped_wasting_is_told_no_longer_than_an_hour():
     told = dict(watched(life, hours=3.0))
     assert told[3600.0]
     assert told[2 * 3600.0] == []
+
+
+def test_an_operator_says_over_how_long_a_client_is_judged():
+    def life(seconds):
+        whose = pair()
+        spent = {
+            (whose, ConnectionClass.DATA): 1 * seconds,
+            (whose, ConnectionClass.ZOMBIE): 2 * min(seconds, 60.0),
+        }
+        return Totals(connection_seconds=spent, useful_seconds={whose: 1 * seconds})
+
+    minute = Thresholds(efficiency_window=60.0)
+    told = watched(life, hours=0.1, step=1.0, thresholds=minute)
+    seconds = [at for at, found in told if found]
+    assert (seconds[0], seconds[-1]) == (30.0, 89.0)
+    [finding] = dict(told)[60.0]
+    assert "of the last 1m: 2.0 connections" in finding.description
 
 
 @pytest.mark.parametrize(
