@@ -52,6 +52,7 @@ class Attributor:
     def __init__(self) -> None:
         self._sources: dict[str, SourceState] = {}
         self._attributions: dict[int, Attribution] = {}
+        self._outlived: set[int] = set()
 
     # ---- what others ask ----------------------------------------------------------------------
 
@@ -63,7 +64,9 @@ class Attributor:
     def is_claimable(self, cookie: int) -> bool:
         """Whether a free socket may still turn out to be some free node.
 
-        While nothing was learned of its listener, anything may be; after that, what fits.
+        While nothing was learned of its listener, anything may be; after that, what fits. Where
+        several sockets fit fewer nodes, those that stay without one are too many, whichever of
+        them it really is: the matching is the largest that there is.
         """
         for state in self._sources.values():
             socket = state.sockets.get(cookie)
@@ -73,11 +76,20 @@ class Attributor:
             if socket.reads < CLAIMABLE_READS or not _is_known(state, known):
                 return True
             plain = known.law == PLAIN and not known.handshakes
-            for pair in socket.pairs.values():
+            waits = socket.left_over < CLAIMABLE_READS
+            for row, pair in socket.pairs.items():
                 ruled_out = plain and pair.is_settled and pair.offsets() and not pair.is_exact
-                if pair.is_possible and not ruled_out:
+                if pair.is_possible and not ruled_out and (waits or row.cookie is None):
                     return True
         return False
+
+    @property
+    def outlived(self) -> AbstractSet[int]:
+        """Sockets whose node has become another socket since they were taken for it.
+
+        A second client with the same client.id takes over the metrics of the first one.
+        """
+        return self._outlived
 
     def has_learned(self, client: ClientKey) -> bool:
         """Whether a client has talked to a broker under its real id."""
@@ -114,7 +126,10 @@ class Attributor:
         read = Read(state, reading, addresses_of)
         seen = self._take_sockets(state, sample, connections)
         self._verify(read, seen)
-        self._infer(read, seen, connections, reading)
+        begins = state.begins_round(read.series)
+        self._infer(read, seen, connections, reading, begins=begins)
+        if begins:
+            self._count_left_over(state, seen)
         after = {cookie: self._attributions.get(cookie) for cookie in state.sockets}
         return [
             cookie
@@ -124,6 +139,7 @@ class Attributor:
 
     def release(self, cookie: int) -> None:
         """Free the node of a socket that is dead but still there (a ghost)."""
+        self._outlived.discard(cookie)
         for state in self._sources.values():
             state.forget(cookie)
 
@@ -209,13 +225,14 @@ class Attributor:
         seen: Sequence[Socket],
         connections: Mapping[int, TrackedConnection],
         reading: SourceReading,
+        *,
+        begins: bool,
     ) -> None:
         """Hold the open sockets against the free nodes until nothing new follows."""
         state = read.state
         sockets = [socket for socket in seen if not socket.is_settled]
-        if state.begins_round(read.series):
-            for socket in sockets:
-                socket.reads += 1
+        for socket in sockets if begins else ():
+            socket.reads += 1
         rows = read.free_rows()
         if any(each.moved for each in sockets) or any(row.moved for row in rows):
             state.unsettled_reads = 0
@@ -265,6 +282,19 @@ class Attributor:
                     self._attributions.pop(socket.cookie, None)
         for match in matches.values():
             self._join(state, match, is_settled=False)
+
+    def _count_left_over(self, state: SourceState, seen: Sequence[Socket]) -> None:
+        for socket in seen:
+            if socket.row is not None:
+                socket.left_over = 0
+                self._outlived.discard(socket.cookie)
+                continue
+            socket.left_over += 1
+            claim = self._attributions.get(socket.cookie)
+            if claim is not None and socket.left_over >= CLAIMABLE_READS:
+                row = state.clients.get(claim.client, {}).get(claim.node.node_id)
+                if row is not None and row.is_settled:
+                    self._outlived.add(socket.cookie)
 
     def _join(self, state: SourceState, match: Match, *, is_settled: bool) -> None:
         socket, row = match.socket, match.row

@@ -247,7 +247,8 @@ class Engine:
         self._excess_at = now
         before = self._excess
         joined = self.attributor.attributions
-        may_be = self._has_limits or 0 < len(joined) < len(self.tracker.connections)
+        free = len(self.tracker.connections) > len(joined) > 0
+        may_be = self._has_limits or free or self.attributor.outlived
         self._excess = self._find_excess(now) if may_be else {}
         for cookie in before.keys() ^ self._excess.keys():
             tracked = self.tracker.connections.get(cookie)

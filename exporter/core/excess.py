@@ -3,7 +3,7 @@
 Two ways to know. The operator says how many clients a process is meant to have. Or the clients of
 the process show their metrics, every connection that they claim is found, and one more to the
 same broker is claimed by none: then a client holds more than one socket for one node, which happens
-when instances share a client.id (only the first one's metrics are visible).
+when instances share a client.id: of each node the metrics of one of them are visible.
 Libraries that use several connections by design show no such metrics and are left alone.
 Pure.
 """
@@ -119,7 +119,7 @@ def _unclaimed(
     return {
         tracked.cookie: Excess(reason, Cause.UNCLAIMED)
         for tracked in members
-        if tracked.cookie not in attributor.attributions
+        if (tracked.cookie not in attributor.attributions or tracked.cookie in attributor.outlived)
         and tracked.age_seconds(now) >= excess_after
         and (tracked.reading.incoming_bytes or 0) > 0
         and not attributor.is_claimable(tracked.cookie)

@@ -159,6 +159,8 @@ class Socket:
     moved: bool = True
     reads: int = 0
     """Rounds of reads at which it was not settled."""
+    left_over: int = 0
+    """Rounds of reads in a row that found no node for it."""
     looked_up: int = -1
     """What was known of its listener when its nodes were last looked up."""
 

@@ -170,6 +170,52 @@ def test_a_young_socket_may_still_be_claimed():
     assert scene.join.is_claimable(8)
 
 
+def test_of_two_sockets_that_fit_one_node_alike_one_is_left_over():
+    scene = Scene()
+    scene.node("-1", 44, 866, 2)
+    scene.socket(7, 44, 866)
+    scene.read(3)
+    scene.socket(8, 44, 866)
+    scene.read(2)
+    free = {7, 8} - scene.answer().keys()
+    assert len(free) == 1
+    assert scene.join.is_claimable(*free)
+    scene.read(3)
+    assert scene.answer().keys() == {7, 8} - free
+    assert not scene.join.is_claimable(*free)
+
+
+def test_a_twin_that_takes_the_metrics_over_leaves_the_other_one_outlived():
+    scene = Scene()
+    scene.node("1", 500, 700, 5)
+    scene.node("-1", 91, 1085, 3)
+    scene.socket(6, 500, 700)
+    scene.socket(7, 91, 1085)
+    scene.read(3)
+    assert scene.answer() == {6: "1", 7: "-1"}
+    scene.socket(8, 67, 975)
+    scene.node("-1", 67, 975, 2)
+    scene.read(2)
+    assert scene.answer() == {6: "1", 7: "-1", 8: "-1"}
+    assert not scene.join.outlived
+    scene.read(3)
+    assert scene.join.outlived == {7}
+    assert not scene.join.is_claimable(7)
+
+
+def test_a_client_that_is_gone_leaves_its_sockets_their_name():
+    scene = Scene()
+    scene.node("1", 500, 700, 5)
+    scene.socket(7, 500, 700)
+    scene.read(3)
+    scene.nodes.clear()
+    scene.node("2", 90, 100, 1)
+    scene.socket(8, 90, 100)
+    scene.read(6)
+    assert scene.answer() == {7: "1", 8: "2"}
+    assert not scene.join.outlived
+
+
 def test_before_a_handshake_is_known_no_socket_is_called_unclaimed():
     scene = Scene(ClientKind.ADMIN)
     scene.node("1", 500, 700, 5)

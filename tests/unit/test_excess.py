@@ -28,8 +28,9 @@ NOW = 1_000.0
 class Joined:
     """What the join knows: roles by cookie, and which of the others may still be claimed."""
 
-    def __init__(self, roles, claimable=()):
+    def __init__(self, roles, claimable=(), outlived=()):
         self.claimable = set(claimable)
+        self.outlived = set(outlived)
         self.attributions = {
             cookie: Attribution(
                 client=ClientKey("page", ClientKind.PRODUCER, "p"),
@@ -69,6 +70,15 @@ def test_a_connection_that_no_client_claims_beside_one_that_is_claimed_is_excess
     found = excess(held(1, 2), Joined({1: Role.DATA}))
     assert list(found) == [2]
     assert "no node of 'p' claims it" in found[2].reason
+
+
+def test_a_connection_whose_node_is_another_one_since_is_excess():
+    roles = {1: Role.DATA, 2: Role.DATA}
+    assert excess(held(1, 2), Joined(roles)) == {}
+    assert list(excess(held(1, 2), Joined(roles, outlived=[2]))) == [2]
+    # Of three seconds ago, or with a node that it may yet turn out to be, it is not.
+    assert excess(held(1, 2, age=3.0), Joined(roles, outlived=[2])) == {}
+    assert excess(held(1, 2), Joined(roles, outlived=[2], claimable=[2])) == {}
 
 
 @pytest.mark.parametrize(
