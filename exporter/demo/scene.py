@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ROLES", "TOPIC", "Part", "client_options", "demo_settings"]
+__all__ = ["ROLES", "Part", "client_options", "demo_settings"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,6 @@ from exporter.settings import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-TOPIC = "orders"
 # Soon enough to be seen in a demo; in real life minutes.
 SETTLE_SECONDS = 3.0
 ZOMBIE_SECONDS = 12.0
@@ -94,17 +93,17 @@ ROLES = (
 
 
 def client_options(
-    brokers: Sequence[str], front: Mapping[str, int], inlet: str
+    brokers: Sequence[str], topic: str, front: Mapping[str, int], inlet: str
 ) -> dict[str, dict[str, Any]]:
     """Return what each client is to know; `inlet` is the socket that takes statistics."""
-    real = {"bootstrap": list(brokers), "topic": TOPIC, "agent": f"unix://{inlet}"}
+    real = {"bootstrap": list(brokers), "topic": topic, "agent": f"unix://{inlet}"}
     closing, resetting = (f"127.0.0.1:{front[name]}" for name in ("closing", "resetting"))
     return {
         "good-producer": real,
         "good-consumer": real,
-        "legacy-consumer": {"bootstrap": list(brokers), "topic": TOPIC},
-        "stuck-consumer": {"address": closing, "topic": TOPIC, "connections": 2},
-        "leaky-client": {"address": resetting, "topic": TOPIC, "connections": 2},
+        "legacy-consumer": {"bootstrap": list(brokers), "topic": topic},
+        "stuck-consumer": {"address": closing, "topic": topic, "connections": 2},
+        "leaky-client": {"address": resetting, "topic": topic, "connections": 2},
         "many-producers": {**real, "count": WORKERS, "bootstrap": list(brokers[:1])},
         "per-request": {**real, "bootstrap": list(brokers[:1])},
         "health-probe": {"address": brokers[0]},

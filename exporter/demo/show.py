@@ -72,7 +72,8 @@ def run_demo(
         cast = children.start(names, lambda: stop.told)
         if not cast:
             return
-        brokers = list(cast["mock-cluster"].told["brokers"])
+        cluster = cast["mock-cluster"].told
+        brokers, topic = list(cluster["brokers"]), str(cluster["topic"])
         fronts = dict(cast["front"].told)
         ports = [int(broker.rpartition(":")[2]) for broker in brokers] + list(fronts.values())
         settings = demo_settings(ports, int(cast["legacy-consumer"].told["page_port"]), inlet)
@@ -84,7 +85,7 @@ def run_demo(
         page = url_of(Endpoint(*server.addresses[0]))
         cast["mock-cluster"].go({"sweep": str(Path(inlet).parent)})
         cast["front"].go({"broker": brokers[0], "idle_seconds": IDLE_CLOSE_SECONDS})
-        for name, options in client_options(brokers, fronts, inlet).items():
+        for name, options in client_options(brokers, topic, fronts, inlet).items():
             cast[name].go(options)
         _show(console, stop, agent, cast, page, seconds)
 
