@@ -25,10 +25,11 @@ from exporter.sources.descriptors import holds_inode
 from exporter.sources.open_files import OpenFilesWatch
 from exporter.sources.processes import OwnerLadder
 from exporter.sources.psutil_table import open_socket_table
+from exporter.sources.sock_diag import NetlinkSocketTable
 from exporter.surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from exporter.alerts.settings import Thresholds
     from exporter.core.engine import PollOutcome
@@ -63,15 +64,21 @@ class Agent:
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         journaling: Journaling | None = None,
+        pids: Callable[[], Iterable[int]] | None = None,
     ) -> None:
-        """Read nothing yet. `thresholds` are those of the operator's rules, else the defaults."""
+        """Read nothing yet. `thresholds` are those of the operator's rules, else the defaults.
+
+        `pids` is for an agent in a network namespace that it has entered, and lists the processes
+        there: sockets are then read by netlink or not at all, since /proc/net is that of the
+        namespace which the agent's process began in.
+        """
         self.settings = settings
         self._journaling = journaling
         self._clock = clock
         self._wall_clock = wall_clock
         accounts = journaling.accounts if journaling is not None else None
         self._engine = Engine(settings, started=wall_clock(), accounts=accounts)
-        self._ladder = OwnerLadder(settings.clients.processes)
+        self._ladder = OwnerLadder(settings.clients.processes, pids=pids)
         self._open_files = OpenFilesWatch(clock=clock)
         self._limits = BrokerLimits(
             settings.brokers.max_connections, settings.brokers.max_connections_per_ip
@@ -80,7 +87,11 @@ class Agent:
         self._ports = self._surroundings.ports
         self._ports_at = float("-inf")
         self._any_port = any(rule.any_port for rule in settings.clients.processes)
-        self._table: SocketTable = open_socket_table(self._ports, clock=clock)
+        self._table: SocketTable = (
+            open_socket_table(self._ports, clock=clock)
+            if pids is None
+            else NetlinkSocketTable(self._ports, clock=clock)
+        )
         self._inputs = Inputs(
             settings.sources,
             self._ports,
@@ -88,6 +99,7 @@ class Agent:
             clock,
             wall_clock,
             listening_on=[int(each.rpartition(":")[2]) for each in settings.web.listen_addresses],
+            optional=pids is not None,
         )
         self._readings: deque[KernelReading] = deque(maxlen=REMEMBERED_READINGS)
         self._condition = threading.Condition()
@@ -123,6 +135,7 @@ class Agent:
         if self._journaling is not None and not self._thread.is_alive():
             self._journaling.finish(self._clock(), self._engine)
         self._table.close()
+        self._ladder.close()
 
     def __enter__(self) -> Self:
         self.start()

@@ -54,6 +54,8 @@ class _Health:
 
     name: str
     kind: str
+    optional: bool = False
+    """Not there until it has answered: nobody said that this network has such a page."""
     reads: int = 0
     errors: int = 0
     dropped: int = 0
@@ -80,9 +82,13 @@ class _Health:
         text = str(error)
         self.reads += 1
         self.errors += 1
-        if self.error != text:
+        if self.error != text and not self.is_absent:
             log.warning("source cannot be read", extra={"source": self.name, "error": text})
         self.error = text
+
+    @property
+    def is_absent(self) -> bool:
+        return self.optional and self.last_success is None
 
     def forget_silent(self, before: float) -> None:
         """Forget pushed clients that have sent nothing since; a pulled page names all it has."""
@@ -105,9 +111,12 @@ class _Health:
 
 
 class Inputs:
-    """All sources of client metrics. `wake` is called when something has arrived."""
+    """All sources of client metrics. `wake` is called when something has arrived.
 
-    def __init__(
+    With `optional`, a page that never answered is no source: not every network has every page.
+    """
+
+    def __init__(  # noqa: PLR0913  (the last two have defaults and a name)
         self,
         settings: SourceSettings,
         ports: Sequence[PortRange],
@@ -116,6 +125,7 @@ class Inputs:
         wall_clock: Callable[[], float],
         *,
         listening_on: Iterable[int] = (),
+        optional: bool = False,
     ) -> None:
         self._settings = settings
         self._posters = Posters(listening_on)
@@ -128,7 +138,7 @@ class Inputs:
             _Puller(source, ports, self._pulled, self._failed, clock) for source in settings.java
         ]
         for source in settings.java:
-            self._health[source.name] = _Health(source.name, "java")
+            self._health[source.name] = _Health(source.name, "java", optional)
         pushed = settings.librdkafka
         self._inlets: list[StatisticsSocket | StatisticsFile] = []
         self._unopened: list[StatisticsSocket | StatisticsFile] = []
@@ -211,7 +221,8 @@ class Inputs:
         for health in tuple(self._health.values()):
             if health.kind != "java":
                 health.forget_silent(now - self._settings.librdkafka.stale_after)
-        return tuple(health.status() for health in tuple(self._health.values()))
+        present = [each for each in tuple(self._health.values()) if not each.is_absent]
+        return tuple(health.status() for health in present)
 
     def _add_inlet(self, kind: Literal["unix", "file"], path: str) -> None:
         make = StatisticsSocket if kind == "unix" else StatisticsFile

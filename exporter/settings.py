@@ -22,6 +22,7 @@ __all__ = [
     "LimitSettings",
     "LogSettings",
     "MetadataCallSettings",
+    "NetworkSettings",
     "PollSettings",
     "PortRange",
     "ProcessRule",
@@ -42,6 +43,7 @@ from exporter.journal_settings import (
     JournalSettings,
     check_client_secrets,
 )
+from exporter.network_settings import NetworkSettings
 
 HIGHEST_PORT = 65535
 SHORTEST_INTERVAL = 0.01
@@ -336,6 +338,7 @@ class Settings:
     """The whole configuration; the defaults work with no file at all."""
 
     poll: PollSettings = PollSettings()
+    networks: NetworkSettings = NetworkSettings()  # noqa: RUF009 - frozen
     brokers: BrokerSettings = BrokerSettings()
     clients: ClientSettings = ClientSettings()
     sources: SourceSettings = SourceSettings()
@@ -351,3 +354,19 @@ class Settings:
     def __post_init__(self) -> None:
         if self.journal is not None and self.journal.interval < self.poll.interval:
             raise ValueError("`journal` must not have an interval shorter than poll.interval")
+        if self.networks.follow == "all":
+            self._check_for_all_networks()
+
+    def _check_for_all_networks(self) -> None:
+        """Refuse what knows one network only: silence would look like a client without waste."""
+        for key in ("alertmanager", "journal"):
+            if getattr(self, key) is not None:
+                raise ValueError(f"`{key}` cannot be used with networks.follow: all")
+        pushed = self.sources.librdkafka
+        if pushed.unix_socket is not None or pushed.files:
+            raise ValueError(
+                "`sources` must not have librdkafka's unix_socket or files with networks.follow:"
+                " all: nobody could tell which network they are from"
+            )
+        if any(rule.any_port for rule in self.clients.processes):
+            raise ValueError("`clients` must not have any_port with networks.follow: all")

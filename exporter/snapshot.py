@@ -12,6 +12,7 @@ __all__ = [
     "Expectation",
     "Finding",
     "Histogram",
+    "NetworkView",
     "OpenFiles",
     "PollStatus",
     "Severity",
@@ -211,3 +212,18 @@ class Snapshot:
     poll: PollStatus
     open_files: Mapping[str, OpenFiles] = field(default_factory=dict)
     broker_limits: BrokerLimits = field(default_factory=BrokerLimits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkView:
+    """One network namespace of a machine, and its snapshot: for an agent that watches many.
+
+    `network` is the namespace's inode as `lsns` shows it. `namespace` is Kubernetes' and empty
+    where it is not known; `pod` is then the pod's uid, or the first digits of a container's id.
+    """
+
+    network: str
+    namespace: str
+    pod: str
+    pod_uid: str
+    snapshot: Snapshot

@@ -32,7 +32,12 @@ _ROOMS = {
     "exporter": ("", "sources", "core", "sinks", "alerts", "commands", "demo"),
     "spark_rollups": ("", "transforms", "jobs", "simulate", "report", "commands"),
 }
-_DOCUMENTS = ("connections_document", "findings_document", "sources_document")
+_DOCUMENTS = (
+    "connections_document",
+    "findings_document",
+    "sources_document",
+    "networks_document",
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -59,7 +59,8 @@ def _execute(options: argparse.Namespace) -> int:
     settings = settings_of(options)
     handler = set_up_logging(settings.log)
     with StopSignals() as signals:
-        _serve(settings, signals)
+        serve = _serve if settings.networks.follow == "own" else _serve_all_networks
+        serve(settings, signals)
     handler.close()
     return 0
 
@@ -103,6 +104,30 @@ def _serve(settings: Settings, signals: StopSignals) -> None:
             if journal is not None:
                 # After the agent, whose last act is its last batch.
                 journal.stop()
+
+
+def _serve_all_networks(settings: Settings, signals: StopSignals) -> None:
+    from exporter.network_agents import NetworkAgents
+    from exporter.sinks.web import WebServer
+
+    agents = NetworkAgents(settings)
+    server = WebServer(
+        settings.web,
+        lambda: None,
+        limits=settings.limits,
+        is_alive=agents.is_healthy,
+        readings=[agents.readings],
+        networks=agents.networks,
+    )
+    server.start()
+    try:
+        agents.start()
+        log.info("started", extra={"ports": " ".join(map(str, settings.brokers.ports))})
+        log.info("stopping", extra={"signal": signals.wait()})
+    finally:
+        with Deadline(SECONDS):
+            server.stop()
+            agents.stop()
 
 
 def _journal(settings: Settings) -> tuple[JournalSink | None, Journaling | None]:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["Application", "Options", "StatisticsSink"]
+__all__ = [
+    "DOCUMENTS",
+    "HEALTHY",
+    "JSON",
+    "READY",
+    "Application",
+    "Options",
+    "StatisticsSink",
+]
 
 import asyncio
 import logging
@@ -38,9 +46,9 @@ StatisticsSink = Callable[[bytes, Peer], None]
 
 _LOG = logging.getLogger("brokerwire.web")
 
-_HEALTHY, _READY = "/-/healthy", "/-/ready"
+HEALTHY, READY = "/-/healthy", "/-/ready"
 _STATISTICS = "/api/v1/statistics"
-_JSON = "application/json"
+JSON = "application/json"
 # A snapshot is followed by the next within an interval; ten, and at least this, are no hiccup.
 _DEAD_INTERVALS = 10.0
 _DEAD_SECONDS = 30.0
@@ -49,7 +57,7 @@ _MANY_CONNECTIONS = 1000
 # A larger document is made anew for each who asks, rather than kept for who does not.
 _KEPT_BYTES = 1024 * 1024
 _READING = frozenset({"GET", "HEAD"})
-_DOCUMENTS: dict[str, Callable[[Snapshot, bool], bytes]] = {
+DOCUMENTS: dict[str, Callable[[Snapshot, bool], bytes]] = {
     "/api/v1/connections": lambda snapshot, stale: encode_connections(snapshot, stale=stale),
     "/api/v1/findings": lambda snapshot, stale: encode(findings_document(snapshot, stale=stale)),
     "/api/v1/sources": lambda snapshot, stale: encode(sources_document(snapshot, stale=stale)),
@@ -146,9 +154,9 @@ class Application:
         """Name a path from a closed set: what is asked for must not become a label."""
         if path == self._telemetry_path:
             return "metrics"
-        if path in _DOCUMENTS:
+        if path in DOCUMENTS:
             return "api"
-        names = {"/": "page", _STATISTICS: "statistics", _HEALTHY: "health", _READY: "health"}
+        names = {"/": "page", _STATISTICS: "statistics", HEALTHY: "health", READY: "health"}
         return names.get(path, "other")
 
     # Who may ask for what
@@ -189,13 +197,13 @@ class Application:
         path = request.path
         if path == self._telemetry_path:
             return self._metrics(request, snapshot, now)
-        if path == _HEALTHY:
+        if path == HEALTHY:
             return self._health(snapshot, now)
         if path == _STATISTICS:
             return await self._take(request, body)
         if snapshot is None:
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE, "not ready: no poll is done yet")
-        if path == _READY:
+        if path == READY:
             return text_response(HTTPStatus.OK, "ready")
         return await self._document(path, snapshot, stale=is_stale(snapshot, now))
 
@@ -237,7 +245,7 @@ class Application:
         if path == "/":
             policy = ("Content-Security-Policy", page_policy())
             return Response(body=body, content_type="text/html; charset=utf-8", headers=(policy,))
-        return Response(body=body, content_type=_JSON)
+        return Response(body=body, content_type=JSON)
 
     def _formatted(self, path: str, snapshot: Snapshot, stale: bool) -> bytes:  # noqa: FBT001
         done = self._documents.get(path)
@@ -246,7 +254,7 @@ class Application:
         if path == "/":
             body = render_page(snapshot, self._telemetry_path, stale=stale)
         else:
-            body = _DOCUMENTS[path](snapshot, stale)
+            body = DOCUMENTS[path](snapshot, stale)
         if len(body) <= _KEPT_BYTES:
             self._documents[path] = (snapshot, stale, body)
         return body

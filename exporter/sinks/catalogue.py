@@ -396,6 +396,23 @@ _AGENT = (
         "Connections to brokers that the agent itself began to open, failed attempts included.",
     ),
     _of_agent(
+        "networks",
+        Kind.GAUGE,
+        "Network namespaces of the machine, with networks.follow: all: watched, asleep (no client),"
+        " or beyond networks.most.",
+        labels=("state",),
+    ),
+    _of_agent(
+        "network_errors_total",
+        Kind.COUNTER,
+        "Network namespaces that could not be entered or read; the next look tries again.",
+    ),
+    _of_agent(
+        "hidden_processes",
+        Kind.GAUGE,
+        "Processes whose network namespace may not be seen, with networks.follow: all.",
+    ),
+    _of_agent(
         "certificate_expiry_timestamp_seconds",
         Kind.GAUGE,
         "When the server's certificate ends.",

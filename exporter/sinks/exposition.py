@@ -6,7 +6,17 @@ one, and the agent is spared its imports. `collector` has the same families for 
 
 from __future__ import annotations
 
-__all__ = ["BOUNDS", "Exposition", "Format", "build_readings", "choose_format"]
+__all__ = [
+    "BOUNDS",
+    "END",
+    "GZIP_FROM_BYTES",
+    "Exposition",
+    "Format",
+    "build_readings",
+    "choose_format",
+    "compressed",
+    "head_of",
+]
 
 import logging
 import math
@@ -24,7 +34,7 @@ from exporter.sinks.process import process_readings
 from exporter.snapshot import LIFETIME_BUCKETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from exporter.sinks.catalogue import MetricSpec
     from exporter.sinks.families import Reading, Row
@@ -33,7 +43,9 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("brokerwire.metrics")
 
 # Below this a body costs more to compress than to send to a neighbour.
-_GZIP_FROM_BYTES = 16 * 1024
+GZIP_FROM_BYTES = 16 * 1024
+# The last line of OpenMetrics.
+END = "# EOF\n"
 
 
 class Format(StrEnum):
@@ -99,17 +111,24 @@ def _escaped(value: str) -> str:
 class Exposition:
     """The metrics of the last snapshot as bytes; a snapshot is rendered once for all who ask.
 
-    For one thread. `readings` are further suppliers of catalogued values, asked at each rendering.
+    For one thread. `readings` are further suppliers of catalogued values, asked at each rendering;
+    `constant` labels stand on every series.
     """
 
     def __init__(
         self,
         limits: LimitSettings | None = None,
         readings: Sequence[Callable[[], Iterable[Reading]]] = (),
+        *,
+        constant: Mapping[str, str] | None = None,
+        of_process: bool = True,
     ) -> None:
         limits = limits or LimitSettings()
         self._labels = Labels(series=limits.series, label_bytes=limits.label_bytes)
-        self._readings = (build_readings, process_readings, *readings)
+        own = (build_readings, process_readings) if of_process else ()
+        self._readings = (*own, *readings)
+        names = tuple(constant or {})
+        self._constant = dict(zip(names, self._labels.safe((constant or {}).values()), strict=True))
         self._pieces: dict[tuple[str, ...], dict[tuple[str, ...], tuple[str, str]]] = {}
         self._done: dict[Format, _Rendered] = {}
 
@@ -129,17 +148,26 @@ class Exposition:
         return done
 
     def _lines(self, snapshot: Snapshot | None, now: float, fmt: Format) -> list[str]:
-        readings = [each for supply in self._readings for each in _asked(supply)]
         lines: list[str] = []
+        for spec, samples in self.samples(snapshot, now):
+            lines.append(head_of(spec, fmt))
+            lines += samples
+        if fmt is Format.OPENMETRICS:
+            lines.append(END)
+        return lines
+
+    def samples(
+        self, snapshot: Snapshot | None, now: float
+    ) -> Iterator[tuple[MetricSpec, list[str]]]:
+        """Yield the lines of each metric without its head, which several expositions may share."""
+        readings = [each for supply in self._readings for each in _asked(supply)]
         for spec, rows in families(snapshot, now, self._labels, readings):
-            lines.append(_head(spec, fmt))
+            lines: list[str] = []
             if spec.kind is Kind.HISTOGRAM:
                 self._write_histograms(lines, spec, rows)
             else:
                 self._write(lines, spec, rows)
-        if fmt is Format.OPENMETRICS:
-            lines.append("# EOF\n")
-        return lines
+            yield spec, lines
 
     def _write(self, lines: list[str], spec: MetricSpec, rows: Iterable[Row]) -> None:
         pieces = self._pieces_of(spec.labels)
@@ -169,16 +197,16 @@ class Exposition:
             pieces.clear()
         return pieces
 
-    @staticmethod
     def _cut(
+        self,
         pieces: dict[tuple[str, ...], tuple[str, str]],
         key: tuple[str, ...],
         labels: tuple[str, ...],
         by: str,
     ) -> tuple[str, str]:
         """Write the labels of a row, sorted, around the place of the label that varies."""
-        values = dict(zip(labels, (*key, _HOLE) if by else key, strict=True))
-        text = ",".join(f'{name}="{_escaped(values[name])}"' for name in sorted(labels))
+        values = dict(zip(labels, (*key, _HOLE) if by else key, strict=True)) | self._constant
+        text = ",".join(f'{name}="{_escaped(values[name])}"' for name in sorted(values))
         before, _, after = (f"{{{text}}} " if text else " ").partition(_HOLE)
         pieces[key] = (before, after)
         return before, after
@@ -207,12 +235,16 @@ class _Rendered:
         )
 
     def compressed(self) -> bytes | None:
-        if self._compressed is None and len(self.body) >= _GZIP_FROM_BYTES:
-            import gzip
-
-            # Level 1 saves nine tenths already; level 9 costs seven times as much CPU.
-            self._compressed = gzip.compress(self.body, compresslevel=1, mtime=0)
+        if self._compressed is None and len(self.body) >= GZIP_FROM_BYTES:
+            self._compressed = compressed(self.body)
         return self._compressed
+
+
+def compressed(body: bytes) -> bytes:
+    """Compress a body: level 1 saves nine tenths already, level 9 costs seven times as much CPU."""
+    import gzip
+
+    return gzip.compress(body, compresslevel=1, mtime=0)
 
 
 def _asked(supply: Callable[[], Iterable[Reading]]) -> list[Reading]:
@@ -225,7 +257,8 @@ def _asked(supply: Callable[[], Iterable[Reading]]) -> list[Reading]:
 
 
 @cache
-def _head(spec: MetricSpec, fmt: Format) -> str:
+def head_of(spec: MetricSpec, fmt: Format) -> str:
+    """Write what stands above the samples of a metric."""
     text = spec.help.replace("\\", r"\\").replace("\n", r"\n")
     if fmt is Format.TEXT:
         kind = Kind.GAUGE if spec.kind is Kind.INFO else spec.kind

@@ -6,7 +6,7 @@ one renderer. Nothing in it makes HTML from text.
 
 from __future__ import annotations
 
-__all__ = ["page_policy", "render_page"]
+__all__ = ["page_policy", "render_frame", "render_page"]
 
 from base64 import b64encode
 from functools import cache
@@ -44,19 +44,12 @@ def page_policy() -> str:
     return _POLICY.format(script=_hash("page.js"), style=_hash("page.css"))
 
 
-def render_page(snapshot: Snapshot, telemetry_path: str, *, stale: bool = False) -> bytes:
-    """Render a snapshot."""
+def render_page(
+    snapshot: Snapshot, telemetry_path: str, *, stale: bool = False, base: str = ""
+) -> bytes:
+    """Render a snapshot; `base` is the path above its API, where it is one of several."""
     shown = most_wrong(snapshot.connections)
     document = connections_document(snapshot, stale=stale, only=shown)
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("title", "brokerwire"),
-        element("link", rel="icon", href="data:,"),
-        element("style", Markup(_asset("page.css"))),
-    )
     main = element(
         "main",
         summary_section(document),
@@ -66,19 +59,28 @@ def render_page(snapshot: Snapshot, telemetry_path: str, *, stale: bool = False)
         sources_section(document["sources"]),
         agent_section(document["agent"], document["processes"]),
     )
-    body = element(
-        "body",
-        _header(document, telemetry_path),
-        main,
-        element("script", Markup(_asset("page.js"))),
+    return render_frame(_header(document, telemetry_path, base), main)
+
+
+def render_frame(header: Markup, main: Markup) -> bytes:
+    """Render what every page has around its own: style, script, title."""
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", "brokerwire"),
+        element("link", rel="icon", href="data:,"),
+        element("style", Markup(_asset("page.css"))),
     )
+    body = element("body", header, main, element("script", Markup(_asset("page.js"))))
     return f"<!doctype html>\n{element('html', head, body, lang='en')}\n".encode()
 
 
-def _header(document: dict[str, Any], telemetry_path: str) -> Markup:
-    links = [
-        element("a", path, href=path) for path in (telemetry_path, *_API, "/-/healthy", "/-/ready")
-    ]
+def _header(document: dict[str, Any], telemetry_path: str, base: str) -> Markup:
+    up = ("/",) if base else ()
+    paths = (*up, telemetry_path, *(base + path for path in _API), "/-/healthy", "/-/ready")
+    links = [element("a", path, href=path) for path in paths]
     stale = document["stale"]
     state = (
         element("strong", "out of date: the sockets were not read lately", class_="bad")

@@ -20,6 +20,7 @@ from exporter.settings import LimitSettings, StatisticsSettings
 from exporter.sinks.application import Application, Options
 from exporter.sinks.conversation import Bounds
 from exporter.sinks.messages import Peer
+from exporter.sinks.networks import NetworksApplication
 from exporter.sinks.server import HttpServer
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from exporter.settings import WebSettings
     from exporter.sinks.application import StatisticsSink
     from exporter.sinks.families import Reading
-    from exporter.snapshot import Snapshot
+    from exporter.snapshot import NetworkView, Snapshot
 
 _LOG = logging.getLogger("brokerwire.web")
 
@@ -48,7 +49,8 @@ class WebServer:
     `snapshot_source` gives the last snapshot; `on_statistics` takes a posted document and its
     sender in a worker thread, and raises BrokerwireError where it is none (400) or
     SourceUnavailableError where there is no room for it now (503). `readings` are further suppliers
-    of catalogued metrics; `is_alive` is asked by `/-/healthy`.
+    of catalogued metrics; `is_alive` is asked by `/-/healthy`. `networks` is given in place of a
+    snapshot where all network namespaces of a machine are watched.
     """
 
     def __init__(  # noqa: PLR0913  (all but two have defaults and a name)
@@ -61,12 +63,14 @@ class WebServer:
         limits: LimitSettings | None = None,
         is_alive: Callable[[], bool] = lambda: True,
         readings: Sequence[Callable[[], Iterable[Reading]]] = (),
+        networks: Callable[[], Sequence[NetworkView] | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         bounds: Bounds | None = None,
     ) -> None:
         self._settings = settings
         self._snapshot_source = snapshot_source
         self._on_statistics = on_statistics
+        self._networks = networks
         self._options = Options(
             limits=limits or LimitSettings(),
             statistics=statistics or StatisticsSettings(),
@@ -121,8 +125,12 @@ class WebServer:
 
     def _make_server(self) -> HttpServer:
         options = self._options
-        app = Application(
-            self._settings, self._snapshot_source, self._on_statistics, options, self._executor
+        app = (
+            Application(
+                self._settings, self._snapshot_source, self._on_statistics, options, self._executor
+            )
+            if self._networks is None
+            else NetworksApplication(self._settings, self._networks, options, self._executor)
         )
         return HttpServer(
             app,

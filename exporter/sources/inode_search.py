@@ -30,7 +30,10 @@ class Holder(NamedTuple):
 
 
 class InodeSearch:
-    """Scans the descriptors of processes; remembers who may not be looked at."""
+    """Scans the descriptors of processes; remembers who may not be looked at.
+
+    `pids` lists the processes that come into question; without it all of `proc` do.
+    """
 
     def __init__(
         self,
@@ -39,8 +42,10 @@ class InodeSearch:
         own_pid: int,
         clock: Callable[[], float] = time.monotonic,
         cpu_clock: Callable[[], float] = time.thread_time,
+        pids: Callable[[], Iterable[int]] | None = None,
     ) -> None:
         self._proc = proc
+        self._list_pids = pids or self._all_pids
         self._own_pid = own_pid
         self._clock = clock
         # The scan's own work: what others do to a busy host must not keep owners unknown.
@@ -99,7 +104,7 @@ class InodeSearch:
         return finder
 
     def _others(self, first: Iterable[int]) -> list[int]:
-        others = self._pids().difference(first)
+        others = set(self._list_pids()).difference(first)
         sizes = {pid: self._size(pid) for pid in others}
         before, self._sizes = self._sizes, sizes
         self._denied = {pid: until for pid, until in self._denied.items() if pid in others}
@@ -107,7 +112,7 @@ class InodeSearch:
         # have closed one and opened another: those come last, not never.
         return sorted(others, key=lambda pid: sizes[pid] == before.get(pid, -1))
 
-    def _pids(self) -> set[int]:
+    def _all_pids(self) -> set[int]:
         with os.scandir(self._proc) as entries:
             return {int(entry.name) for entry in entries if entry.name.isdigit()}
 

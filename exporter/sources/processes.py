@@ -22,7 +22,7 @@ from exporter.sources.psutil_table import open_socket_table
 from exporter.sources.rungs import own_cgroup_id, rung_access
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from exporter.model import SocketReading
     from exporter.settings import ProcessRule
@@ -59,7 +59,10 @@ class _Search:
 
 
 class OwnerLadder:
-    """Finds the owners of sockets; keeps what it found."""
+    """Finds the owners of sockets; keeps what it found.
+
+    `pids` lists the processes that come into question; without it all that can be seen do.
+    """
 
     def __init__(
         self,
@@ -69,13 +72,15 @@ class OwnerLadder:
         own_pid: int | None = None,
         clock: Callable[[], float] = time.monotonic,
         cpu_clock: Callable[[], float] = time.thread_time,
+        pids: Callable[[], Iterable[int]] | None = None,
     ) -> None:
         self._rules = tuple(rules)
+        self._pids = pids
         self._proc = proc
         self._own_pid = os.getpid() if own_pid is None else own_pid
         self._clock = clock
         self._search = InodeSearch(
-            proc=proc, own_pid=self._own_pid, clock=clock, cpu_clock=cpu_clock
+            proc=proc, own_pid=self._own_pid, clock=clock, cpu_clock=cpu_clock, pids=pids
         )
         self._watch = ProcessWatch(proc=proc)
         self._processes: dict[int, _Process] = {}
@@ -235,7 +240,10 @@ class OwnerLadder:
             if self._own_cgroup_id is None:
                 self._own_cgroup_id = own_cgroup_id()
             tried = rung_access(
-                proc=self._proc, own_pid=self._own_pid, cgroup_id=self._own_cgroup_id
+                proc=self._proc,
+                own_pid=self._own_pid,
+                cgroup_id=self._own_cgroup_id,
+                pids=None if self._pids is None else self._pids(),
             )
             self._abilities = tuple(
                 f"owner by {access.rung}: {'yes' if access.is_open else 'no'}, {access.reason}"

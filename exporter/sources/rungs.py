@@ -9,10 +9,14 @@ import re
 import socket
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from exporter.errors import SourceError
 from exporter.model import OwnerRung
 from exporter.sources.sock_diag import LISTENERS, NetlinkSocketTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _SO_COOKIE = 57
 _ROOT_CGROUP = 1
@@ -34,13 +38,14 @@ def rung_access(
     proc: str = "/proc",
     own_pid: int | None = None,
     cgroup_id: int | None = None,
+    pids: Iterable[int] | None = None,
 ) -> tuple[RungAccess, ...]:
     """Try each rung, from the best down; some milliseconds on a node with many processes.
 
-    `cgroup_id` is the agent's own, which never changes.
+    `cgroup_id` is the agent's own, which never changes. `pids`: these processes, else all.
     """
     own = os.getpid() if own_pid is None else own_pid
-    return (_process_access(proc, own), _cgroup_access(cgroup_id), _UID_ACCESS)
+    return (_process_access(proc, own, pids), _cgroup_access(cgroup_id), _UID_ACCESS)
 
 
 _UID_ACCESS = RungAccess(
@@ -48,8 +53,8 @@ _UID_ACCESS = RungAccess(
 )
 
 
-def _process_access(proc: str, own_pid: int) -> RungAccess:
-    visible, readable = _count_processes(proc, own_pid)
+def _process_access(proc: str, own_pid: int, pids: Iterable[int] | None) -> RungAccess:
+    visible, readable = _count_processes(proc, own_pid, pids)
     if visible and readable == visible:
         reason = f"sees the descriptors of all {visible} other processes"
         return RungAccess(rung=OwnerRung.PROC_FD, is_open=True, reason=reason)
@@ -71,16 +76,23 @@ def _process_access(proc: str, own_pid: int) -> RungAccess:
     return RungAccess(rung=OwnerRung.PROC_FD, is_open=readable > 0, reason=reason)
 
 
-def _count_processes(proc: str, own_pid: int) -> tuple[int, int]:
+def _count_processes(proc: str, own_pid: int, pids: Iterable[int] | None) -> tuple[int, int]:
     """Return how many other processes can be seen, and how many looked into."""
     visible = readable = 0
+    for pid in _all_pids(proc) if pids is None else pids:
+        path = f"{proc}/{pid}"
+        if pid == own_pid or _is_kernel(path):
+            continue
+        visible += 1
+        readable += _is_readable(f"{path}/fd")
+    return visible, readable
+
+
+def _all_pids(proc: str) -> Iterator[int]:
     with os.scandir(proc) as entries:
         for entry in entries:
-            if not entry.name.isdigit() or int(entry.name) == own_pid or _is_kernel(entry.path):
-                continue
-            visible += 1
-            readable += _is_readable(f"{entry.path}/fd")
-    return visible, readable
+            if entry.name.isdigit():
+                yield int(entry.name)
 
 
 def _is_kernel(path: str) -> bool:

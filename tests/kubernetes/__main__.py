@@ -22,7 +22,7 @@ import yaml
 from tests.e2e.monitoring import get, tool
 from tests.helm.tools import tool as helm_tool
 from tests.kubernetes.cluster import CACHE, REPOSITORY, Cluster, run, wait_for
-from tests.kubernetes.objects import broker, client_values, injected, restricted
+from tests.kubernetes.objects import agent_config, broker, client_values, injected, restricted
 from tests.kubernetes.scraping import by_file, scrape_settings
 from tests.lab.artifacts import Artifacts, fetch_artifacts
 
@@ -236,6 +236,54 @@ class Walk:
         assert settled == 2.0
         self.say("helm upgrade with another configuration: the pod was replaced and has it")
 
+    def node(self) -> None:
+        """One agent for the node sees both clients from outside of their pods."""
+        values = self.folder / "node.yaml"
+        config = {"networks": {"interval": "2s"}, **agent_config()}
+        values.write_text(yaml.safe_dump({"daemonset": {"enabled": True}, "config": config}))
+        self.helm("upgrade", "brokerwire", REPOSITORY / "helm" / "brokerwire", "--namespace",
+                  "monitoring", "--reuse-values", "--values", values)  # fmt: skip
+        pod = self.cluster.ready_pod("brokerwire/node-agent=true", "monitoring")
+        monitor = self.cluster.get("podmonitor", "brokerwire-node", "monitoring")
+        assert monitor["spec"]["podMetricsEndpoints"][0]["honorLabels"] is True
+        self.say("daemonset: an agent with two capabilities runs on the node")
+        wanted = {
+            ("shop", self.cluster.pod(f"app.kubernetes.io/name={name}", "shop")["metadata"]["name"])
+            for name in ("orders", "billing")
+        }
+
+        def told() -> bool:
+            listed = self.agent(pod, "/api/v1/networks")["networks"]
+            paths = {(each["namespace"], each["pod"]): each["path"] for each in listed}
+            return wanted <= paths.keys() and all(
+                self._seen(pod, paths[name]) == [("data", "exact"), ("zombie", "exact")]
+                for name in wanted
+            )
+
+        wait_for("both clients to be seen from the node", told)
+        text = get(f"http://{pod['status']['podIP']}:10920/metrics").decode().splitlines()
+        for namespace, name in wanted:
+            assert any(
+                line.startswith("kafka_client_connections{")
+                and f'namespace="{namespace}"' in line
+                and f'pod="{name}"' in line
+                for line in text
+            )
+        memory = next(
+            float(line.split()[1])
+            for line in text
+            if line.startswith("process_resident_memory_bytes ")
+        )
+        self.say(
+            "  it says of both pods, by namespace and name: 1 data, 1 zombie, both exact;"
+            f" {memory / 2**20:.0f} MiB resident"
+        )
+
+    def _seen(self, pod: dict[str, Any], path: str) -> list[tuple[str, str]]:
+        found = self.agent(pod, f"{path}api/v1/connections")["connections"]
+        assert {each["owner_rung"] for each in found} <= {"proc_fd"}, found
+        return sorted((each["class"], each["confidence"]) for each in found)
+
     def uninstall(self) -> None:
         self.helm("uninstall", "orders", "--namespace", "shop", "--wait")
         self.helm("uninstall", "brokerwire", "--namespace", "monitoring", "--wait")
@@ -277,6 +325,7 @@ def main(arguments: list[str]) -> int:
         other = walk.inject(servers)
         walk.scrape(stack, [included, other])
         walk.upgrade(included)
+        walk.node()
         walk.uninstall()
     if "--write" in arguments:
         before, _, rest = PAGE.read_text("utf-8").partition(START)

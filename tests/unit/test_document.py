@@ -15,6 +15,8 @@ from exporter.sinks.document import (
     findings_document,
     sources_document,
 )
+from exporter.sinks.networks import networks_document
+from exporter.snapshot import NetworkView
 from tests.unit.snapshots import FINDING, PROCESS, SOURCES, connection, fleet, page_sample, snapshot
 
 SCHEMA = json.loads(Path("docs/api.schema.json").read_text("utf-8"))
@@ -64,6 +66,20 @@ def test_no_name_can_pass_for_the_list_of_connections(name):
     finding = replace(FINDING, summary=name, labels={name: name})
     snap = snapshot((connection(1, client_id=name),), findings=(finding,))
     assert encode_connections(snap) == encode(connections_document(snap))
+
+
+def test_the_list_of_networks_is_as_described():
+    views = [
+        NetworkView(network="2", namespace="shop", pod="a", pod_uid="u", snapshot=snapshot()),
+        NetworkView(network="1", namespace="", pod="", pod_uid="", snapshot=snapshot(())),
+    ]
+    document = networks_document(views, views[0].snapshot.at)
+    check(document, "networks_document")
+    same_keys(document, {"$ref": "#/$defs/networks_document"})
+    assert [(each["network"], each["pod"]) for each in document["networks"]] == [
+        ("1", None),
+        ("2", "a"),
+    ]
 
 
 def test_the_schema_is_one():

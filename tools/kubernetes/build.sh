@@ -30,9 +30,10 @@ if [ ! -e "$source/go.mod" ]; then
   GOFLAGS=-modcacherw go mod download k8s.io/kubernetes@v$KUBERNETES
   cp -r "$GOMODCACHE/k8s.io/kubernetes@v$KUBERNETES" "$source.partial"
   chmod -R u+w "$source.partial"
-  # In its own repository the libraries lie in a folder; the published modules are the same.
+  # In its own repository the libraries lie in a folder; the published modules are the same. Those that are v0.0.0-DATE
+  # are of other repositories.
   (cd "$source.partial" && rm -rf vendor staging go.work go.work.sum &&
-    sed -i -E "/^\s*k8s\.io\/[a-z-]+ => \.\/staging\//d; s/^(\s*(require )?k8s\.io\/[a-z-]+) v0\.0\.0/\1 v0.${KUBERNETES#1.}/" go.mod)
+    sed -i -E "/^\s*k8s\.io\/[a-z-]+ => \.\/staging\//d; s/^(\s*(require )?k8s\.io\/[a-z-]+) v0\.0\.0( |$)/\1 v0.${KUBERNETES#1.}\3/" go.mod)
   mv "$source.partial" "$source"
 fi
 version="-X k8s.io/component-base/version.gitVersion=v$KUBERNETES -X k8s.io/client-go/pkg/version.gitVersion=v$KUBERNETES"

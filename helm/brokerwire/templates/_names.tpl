@@ -43,3 +43,30 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- include "brokerwire.fullname" . }}-web
 {{- end -}}
 {{- end -}}
+
+{{- /* What every monitor says of the port. */ -}}
+{{- define "brokerwire.endpoint" -}}
+{{- $monitor := .Values.podMonitor -}}
+port: brokerwire
+path: {{ dig "web" "telemetry_path" "/metrics" .Values.config }}
+interval: {{ $monitor.interval }}
+{{- with $monitor.scrapeTimeout }}
+scrapeTimeout: {{ . }}
+{{- end }}
+{{- if or .Values.web.tls.secretName $monitor.tlsConfig }}
+scheme: https
+tlsConfig:
+  {{- $monitor.tlsConfig | default (dict "insecureSkipVerify" true) | toYaml | nindent 2 }}
+{{- end }}
+{{- with $monitor.basicAuthSecret }}
+{{- if .name }}
+basicAuth:
+  username:
+    name: {{ .name }}
+    key: {{ .usernameKey }}
+  password:
+    name: {{ .name }}
+    key: {{ .passwordKey }}
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,32 @@
+"""Which network namespaces are watched: the agent's own, or all of the machine."""
+
+from __future__ import annotations
+
+__all__ = ["NetworkSettings"]
+
+from dataclasses import dataclass
+from typing import Literal
+
+_SHORTEST_LOOK = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkSettings:
+    """Which network namespaces are watched. `follow: all` is for one agent on a whole node.
+
+    It needs the host's PID namespace, CAP_SYS_ADMIN and CAP_SYS_PTRACE: docs/kubernetes.md says
+    what that costs.
+    """
+
+    follow: Literal["own", "all"] = "own"
+    """`own`: the namespace that the agent is in; `all`: every one that has a client of Kafka."""
+    interval: float = 10.0
+    """How often to look for new namespaces, and for clients in those that had none."""
+    most: int = 100
+    """Namespaces with clients that are watched at most; more are only counted."""
+    pod_logs: str = "/proc/1/root/var/log/pods"
+    """The kubelet's folder of logs, whose names tell namespace and name of each pod."""
+
+    def __post_init__(self) -> None:
+        if self.interval < _SHORTEST_LOOK:
+            raise ValueError("`interval` must be 1s or more: each look is at all processes")

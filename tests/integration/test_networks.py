@@ -1,0 +1,351 @@
+"""One agent for all network namespaces of a machine: real namespaces, sockets and capabilities."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from exporter.config import settings_from_text
+from exporter.network_agents import NetworkAgents
+from exporter.settings import LimitSettings, WebSettings
+from exporter.sinks.web import WebServer
+from tests.integration.kernel_support import NOBODY, ROOT, as_user, needs_root
+from tests.integration.test_cli import BROKERWIRE
+
+pytestmark = [pytest.mark.root, needs_root]
+
+# Of no other test: the machine's other namespaces must have no client of this agent.
+PORT, WEB_PORT = 19777, 19778
+PAGE = ROOT / "tests" / "golden" / "metrics" / "jmx-1-brokerwire-4.4.0.prom"
+UIDS = ("11111111-2222-3333-4444-555555555555", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee")
+SECONDS = 15.0
+
+# A pod: its own loopback, a "broker" at the address that all of them use, a client's connections,
+# a page of metrics if asked, and as many connections more as lines come in.
+POD = """
+import http.server, pathlib, socket, subprocess, sys, threading
+port, count, page = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+broker = socket.create_server(("127.0.0.1", port))
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = pathlib.Path(page).read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_): pass
+if page:
+    server = http.server.HTTPServer(("127.0.0.1", 19404), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+held = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]
+print("ready", flush=True)
+for line in sys.stdin:
+    held.append(socket.create_connection(("127.0.0.1", port)))
+    print("one more", flush=True)
+"""
+
+
+@dataclass
+class RealPod:
+    process: subprocess.Popen
+    inode: str = field(init=False)
+
+    def __post_init__(self):
+        assert self.process.stdout.readline() == "ready\n"
+        link = str(Path(f"/proc/{self.process.pid}/ns/net").readlink())
+        self.inode = link.removeprefix("net:[").removesuffix("]")
+
+    def connect(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "one more\n"
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+@contextlib.contextmanager
+def pod(count, *, page="", uid=None):
+    """Run a pod; with `uid` in a cgroup that is named as a kubelet names it."""
+    command = ["unshare", "-n", sys.executable, "-c", POD, str(PORT), str(count), str(page)]
+    with cgroup_of(uid) as folder:
+        if folder is not None:
+            command = ["sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh", *command]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        try:
+            yield RealPod(process)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+@contextlib.contextmanager
+def cgroup_of(uid):
+    if uid is None:
+        yield None
+        return
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    (root, *_) = [Path(words[1]) for words in mounts if words[2] == "cgroup2"] or [None]
+    if root is None:
+        pytest.skip("needs cgroup v2")
+    folder = root / f"brokerwire-test-{os.getpid()}-pod{uid}" / ("0123456789abcdef" * 4)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        pytest.skip(f"needs a cgroup v2 that may be written: {error}")
+    try:
+        yield folder
+    finally:
+        wait_for(lambda: not (folder / "cgroup.procs").read_text())
+        folder.rmdir()
+        folder.parent.rmdir()
+
+
+def settings(**networks):
+    text = {
+        "poll": {"interval": "200ms"},
+        "networks": {"follow": "all", "interval": "1s", **networks},
+        "brokers": {"ports": [PORT]},
+        "sources": {
+            "java": [{"name": "java", "url": "http://127.0.0.1:19404/metrics", "interval": "500ms"}]
+        },
+        "web": {"listen_addresses": ["127.0.0.1:0"]},
+    }
+    return settings_from_text(json.dumps(text), "test.yaml")
+
+
+class Machine:
+    """The agent and its server, asked as Prometheus and people ask it."""
+
+    def __init__(self, made):
+        self.agents = NetworkAgents(made)
+        self.server = WebServer(
+            WebSettings(listen_addresses=("127.0.0.1:0",)),
+            lambda: None,
+            limits=LimitSettings(),
+            is_alive=self.agents.is_healthy,
+            readings=[self.agents.readings],
+            networks=self.agents.networks,
+        )
+
+    def __enter__(self):
+        self.server.start()
+        self.agents.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.stop()
+        self.agents.stop()
+
+    def get(self, path):
+        address = self.server.addresses[0]
+        with urllib.request.urlopen(f"http://127.0.0.1:{address.port}{path}", timeout=5) as answer:
+            return answer.read().decode()
+
+    def series(self):
+        return series_in(self.get("/metrics"))
+
+
+def series_in(text):
+    return [each for family in text_string_to_metric_families(text) for each in family.samples]
+
+
+def held_in(series, network):
+    return sum(
+        each.value
+        for each in series
+        if each.name == "kafka_client_connections" and each.labels["network"] == network.inode
+    )
+
+
+def state(series, name):
+    (found,) = [
+        each.value
+        for each in series
+        if each.name == "brokerwire_networks" and each.labels["state"] == name
+    ]
+    return found
+
+
+def wait_for(holds, seconds=SECONDS):
+    end = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < end, "not in time"
+        time.sleep(0.05)
+    return found
+
+
+def test_equal_addresses_in_two_namespaces_are_told_apart(tmp_path):
+    (tmp_path / f"shop_orders-1_{UIDS[0]}").mkdir()
+    with (
+        pod(2, uid=UIDS[0]) as first,
+        pod(3, uid=UIDS[1]) as second,
+        Machine(settings(pod_logs=str(tmp_path))) as machine,
+    ):
+        series = machine.series()
+        assert (held_in(series, first), held_in(series, second)) == (2, 3)
+        labels = {
+            each.labels["network"]: (each.labels.get("namespace"), each.labels["pod"])
+            for each in series
+            if each.name == "kafka_client_connections"
+        }
+        # The kubelet's folder tells one pod's name; of the other the cgroup tells the uid.
+        assert labels == {
+            first.inode: ("shop", "orders-1"),
+            second.inode: (None, UIDS[1]),
+        }
+        found = json.loads(machine.get(f"/networks/{first.inode}/api/v1/connections"))
+        assert {each["owner_rung"] for each in found["connections"]} == {"proc_fd"}
+        assert {each["pid"] for each in found["connections"]} == {first.process.pid}
+
+
+def test_one_page_has_each_metric_once_and_a_page_for_each_namespace():
+    with pod(1) as first, pod(1) as second, Machine(settings()) as machine:
+        text = machine.get("/metrics")
+        heads = [line for line in text.splitlines() if line.startswith("# TYPE")]
+        assert len(heads) == len(set(heads))
+        assert {each.name for each in series_in(text)} >= {
+            "process_open_fds",
+            "brokerwire_networks",
+        }
+        listed = json.loads(machine.get("/api/v1/networks"))["networks"]
+        assert {each["network"] for each in listed} == {first.inode, second.inode}
+        page = machine.get("/")
+        for each in listed:
+            assert f'href="{each["path"]}"' in page
+            inner = machine.get(each["path"])
+            assert f'href="{each["path"]}api/v1/connections"' in inner
+            assert "127.0.0.1:19777" in inner
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            machine.get("/networks/1/")
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            machine.get("/api/v1/connections")
+
+
+def test_a_namespace_that_ends_leaves_no_series_and_nothing_open():
+    before = descriptors()
+    with pod(2) as gone, pod(1) as stays, Machine(settings()) as machine:
+        assert held_in(machine.series(), gone) == 2
+        gone.end()
+        wait_for(lambda: gone.inode not in machine.get("/metrics"))
+        assert held_in(machine.series(), stays) == 1
+        # Neither a descriptor of the namespace nor a socket in it: the kernel has freed it.
+        assert f"net:[{gone.inode}]" not in descriptors()
+    # The server's loop closes its own a moment later.
+    wait_for(lambda: not descriptors() - before)
+
+
+def descriptors():
+    found = Counter()
+    for each in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found[str(each.readlink())] += 1
+    return found
+
+
+def test_a_namespace_without_clients_sleeps_until_the_first_one_connects():
+    with pod(0) as late, Machine(settings()) as machine:
+        # Somebody's attempt at some port: no sign of a client of Kafka.
+        command = ["nsenter", f"--net=/proc/{late.process.pid}/ns/net", sys.executable, "-c"]
+        refused = "import socket; print(socket.socket().connect_ex(('127.0.0.1', 1)) > 0)"
+        done = subprocess.run([*command, refused], capture_output=True, text=True, check=True)
+        assert done.stdout == "True\n"
+        machine.agents.look()
+        series = machine.series()
+        assert held_in(series, late) == 0
+        assert state(series, "asleep") >= 1
+        late.connect()
+        wait_for(lambda: held_in(machine.series(), late) == 1)
+
+
+def test_more_namespaces_than_allowed_are_counted():
+    with pod(1) as first, pod(1) as second, Machine(settings(most=1)) as machine:
+        series = machine.series()
+        assert sorted([held_in(series, first), held_in(series, second)]) == [0, 1]
+        assert (state(series, "watched"), state(series, "beyond_limit")) == (1, 1)
+
+
+def test_a_clients_page_is_read_inside_its_namespace_and_missed_nowhere_else():
+    with pod(1, page=PAGE) as java, pod(1) as other, Machine(settings()) as machine:
+
+        def up():
+            return {
+                each.labels["network"]: each.value
+                for each in machine.series()
+                if each.name == "brokerwire_source_up"
+            }
+
+        wait_for(lambda: up() == {java.inode: 1.0})
+        sources = json.loads(machine.get(f"/networks/{other.inode}/api/v1/sources"))
+        assert sources["sources"] == []
+
+
+def asked(path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{WEB_PORT}{path}", timeout=5) as answer:
+        return answer.read().decode()
+
+
+def test_two_capabilities_are_enough(tmp_path):
+    """The command as the DaemonSet runs it: uid 0 with these two and no other."""
+    config = tmp_path / "brokerwire.yaml"
+    config.write_text(
+        f"networks: {{follow: all, interval: 1s}}\nbrokers: {{ports: [{PORT}]}}\n"
+        "poll: {interval: 200ms}\n"
+    )
+    command = ["setpriv", "--bounding-set=-all,+sys_admin,+sys_ptrace", "--inh-caps=-all"]
+    command += ["--no-new-privs", *BROKERWIRE, "run", "--config", str(config)]
+    command += ["--web.listen-address", f"127.0.0.1:{WEB_PORT}"]
+    with pod(2) as one:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        try:
+
+            def held():
+                try:
+                    series = series_in(asked("/metrics"))
+                except OSError:
+                    return False
+                return held_in(series, one) == 2
+
+            wait_for(held)
+            assert asked("/-/ready") == "ready\n"
+        finally:
+            begun = time.monotonic()
+            process.terminate()
+            process.communicate()
+        assert process.returncode == 0
+        assert time.monotonic() - begun < 2.0
+
+
+POWERLESS = """
+import json
+from exporter.config import settings_from_text
+from exporter.network_agents import NetworkAgents
+agents = NetworkAgents(settings_from_text("networks: {follow: all}", "x"))
+agents.look()
+print(json.dumps({name: value for name, labels, value in agents.readings() if not labels}))
+"""
+
+
+def test_without_capabilities_it_says_what_it_cannot_see():
+    with pod(1):
+        told = as_user(NOBODY, POWERLESS)
+    assert told["brokerwire_hidden_processes"] > 0
+    # Its own namespace it may see and not enter.
+    assert told["brokerwire_network_errors_total"] >= 1
