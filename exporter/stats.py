@@ -16,8 +16,11 @@ from __future__ import annotations
 
 __all__ = ["send_statistics"]
 
+import json
 import os
+import re
 import socket
+import sys
 import threading
 from collections import deque
 from typing import TYPE_CHECKING
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 # One document of each client that shares the sender; older ones are worth less than new ones.
 MAX_WAITING = 16
 TIMEOUT_SECONDS = 1.0
+_BEGINNING = re.compile(r'^{\s*"')
 STATISTICS_PATH = "/api/v1/statistics"
 
 
@@ -136,8 +140,21 @@ class _Sender:
                 self._send(self._waiting.popleft())
 
     def _send(self, statistics: str) -> None:
+        version = _library_version()
+        if version is not None:
+            first = f'{{"librdkafka_version": {json.dumps(version)}, "'
+            statistics = _BEGINNING.sub(lambda _: first, statistics, count=1)
         try:
             self._target.send(statistics.encode(errors="replace"))
         except OSError:
             # Brokerwire is away or does not keep up; half a document ends with its connection.
             self._target.close()
+
+
+def _library_version() -> str | None:
+    """Return librdkafka's version as its binding tells it: the statistics themselves do not."""
+    binding = sys.modules.get("confluent_kafka")
+    try:
+        return None if binding is None else str(binding.libversion()[0])
+    except Exception:  # noqa: BLE001 (a binding that is half loaded, or of another kind)
+        return None

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, libversion
 
 from exporter import stats
 from exporter.model import ClientKind, Role
@@ -78,6 +78,7 @@ def test_a_real_producer_is_heard_with_its_figures(received):
     assert Role.DATA is node.role
     assert node.outgoing_bytes > 0
     assert node.connection_state == "UP"
+    assert client.version == libversion()[0]
     # librdkafka's clock is ours.
     assert 0 <= time.monotonic() - reading.begun_at < 5
     assert reading.ended_at - reading.begun_at <= 0.1

@@ -56,6 +56,12 @@ def client(*brokers, **more):
     return client_from_statistics(json.dumps(document(*brokers, **more))).client
 
 
+def test_the_version_is_what_the_sender_adds():
+    assert client(broker(), librdkafka_version="2.6.1").version == "2.6.1"
+    assert client(broker()).version is None
+    assert client(broker(), librdkafka_version=0x020601FF).version is None
+
+
 def only_node(**more):
     (node,) = client(broker(**more)).nodes
     return node
