@@ -24,8 +24,8 @@ class NetworkSettings:
     """How often to look for new namespaces, and for clients in those that had none."""
     most: int = 100
     """Namespaces with clients that are watched at most; more are only counted."""
-    pod_logs: str = "/proc/1/root/var/log/pods"
-    """The kubelet's folder of logs, whose names tell namespace and name of each pod."""
+    pod_logs: str = "/var/log/pods"
+    """The kubelet's folder of logs: its names tell namespace and name of each pod."""
 
     def __post_init__(self) -> None:
         if self.interval < _SHORTEST_LOOK:

@@ -45,12 +45,17 @@ LICENSES = Path("/usr/share/doc")
 def main() -> None:
     """Fill the folder that becomes the image's root."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--site", type=Path, required=True)
+    parser.add_argument("--site", type=Path)
     parser.add_argument("--root", type=Path, required=True)
-    parser.add_argument("--epoch", type=int, required=True)
+    parser.add_argument("--epoch", type=int, default=0)
     parser.add_argument("--version", required=True)
+    parser.add_argument("--name", default="brokerwire")
+    parser.add_argument("--list", action="store_true", help="only list what is in --root")
     options = parser.parse_args()
     root: Path = options.root
+    if options.list:
+        _write_sbom(root, _installed(), options.name, options.version)
+        return
     copied = _copy_python(root)
     shutil.copytree(options.site, root / PACKAGES, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.rmtree(root / PACKAGES / "bin", ignore_errors=True)
@@ -58,7 +63,7 @@ def main() -> None:
     _write_system_files(root)
     packages = _owners(copied)
     _copy_licenses(root, packages)
-    _write_sbom(root, packages, options.version)
+    _write_sbom(root, packages, options.name, options.version)
     _compile(root)
     _settle(root, options.epoch)
 
@@ -169,7 +174,32 @@ def _copy_licenses(root: Path, packages: dict[str, str]) -> None:
             _copy(text, root)
 
 
-def _write_sbom(root: Path, packages: dict[str, str], version: str) -> None:
+def _installed() -> dict[str, str]:
+    """Return every Debian package of this very system, with its version."""
+    done = subprocess.run(
+        ["dpkg-query", "--show", "--showformat", "${Package} ${Version}\n"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return dict(line.split(" ", 1) for line in done.stdout.splitlines())
+
+
+def _jars(root: Path) -> list[dict[str, Any]]:
+    """List the jars beside PySpark's own by their digests: they are pinned by these."""
+    return [
+        {
+            "type": "library",
+            "name": path.stem,
+            "hashes": [
+                {"alg": "SHA-256", "content": hashlib.sha256(path.read_bytes()).hexdigest()}
+            ],
+        }
+        for path in sorted((root / "opt" / "brokerwire").rglob("*.jar"))
+    ]
+
+
+def _write_sbom(root: Path, packages: dict[str, str], image: str, version: str) -> None:
     components: list[dict[str, Any]] = [
         {
             "type": "library",
@@ -190,6 +220,7 @@ def _write_sbom(root: Path, packages: dict[str, str], version: str) -> None:
                 "purl": f"pkg:pypi/{fields['Name'].lower()}@{fields['Version']}",
             }
         )
+    components += _jars(root)
     digest = hashlib.sha256(json.dumps(components).encode()).hexdigest()
     document = {
         "bomFormat": "CycloneDX",
@@ -197,11 +228,11 @@ def _write_sbom(root: Path, packages: dict[str, str], version: str) -> None:
         # From the contents: the same image has the same.
         "serialNumber": f"urn:uuid:{uuid.UUID(digest[:32])}",
         "version": 1,
-        "metadata": {"component": {"type": "container", "name": "brokerwire", "version": version}},
+        "metadata": {"component": {"type": "container", "name": image, "version": version}},
         "components": components,
     }
     target = root / "usr/share/brokerwire/sbom.cdx.json"
-    target.parent.mkdir(parents=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(json.dumps(document, indent=1) + "\n")
 
 

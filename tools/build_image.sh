@@ -86,4 +86,18 @@ case $tool in
   podman) podman build --quiet --format oci --layers=false --timestamp "$epoch" "${arguments[@]}" image ;;
   buildah) buildah build --quiet --format oci --layers=false --timestamp "$epoch" "${arguments[@]}" image ;;
 esac
-echo "built $tag" >&2
+# What to pin: the base by its digest, so that the next build is on the same; the image by the digest that the registry
+# answers with when it is pushed, which is over compressed layers and known to nobody before.
+used=${base:-debian:bookworm-slim}
+case $tool in
+  buildah) digest='{{.FromImageDigest}}' ;;
+  *) digest='{{.Digest}}' ;;
+esac
+if [ "$tool" = docker ]; then
+  found=$(docker image inspect --format '{{join .RepoDigests " "}}' "$used" 2>/dev/null || true)
+  identity=$(docker image inspect --format '{{.Id}}' "$tag")
+else
+  found=$($tool inspect --type image --format "$digest" "$used" 2>/dev/null || true)
+  identity=$($tool images --no-trunc --quiet "$tag")
+fi
+echo "built $tag $identity on $used ${found:-(no digest)}; pushing it prints the digest for the chart" >&2

@@ -1,7 +1,8 @@
 """Whose a process is in a cluster: its pod, by what the node says of it and not the pod itself.
 
 Nothing is read inside of a container: there a symbolic link could make a label of any file. The
-uid stands in the cgroup's path, which a container cannot choose, and the names stand in the
+uid stands in the cgroup's path, else (a kubelet without cgroups for pods) in the source of what the
+kubelet mounts into every container, neither of which a container chooses; the names stand in the
 kubelet's folder of logs.
 """
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 _POD = re.compile(
     r"[/-]pod([0-9a-f]{8}(?:[_-][0-9a-f]{4}){3}[_-][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?(?:/|$)"
 )
-_CONTAINER = re.compile(r"(?:^|[/-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
+_CONTAINER = re.compile(r"[/-]([0-9a-f]{64})(?:\.scope)?(?:/|$)")
+# What the kubelet mounts from its own folder: /etc/hosts, volumes, the termination log.
+_MOUNTED = re.compile(r"/pods/([0-9a-f-]{32,36})/(?:etc-hosts|volumes|containers)[ /]")
 _SHORT_ID = 12
 _FRESH_SECONDS = 5.0
 # NAMESPACE_NAME_UID; neither namespace nor name can have an underscore.
@@ -64,18 +67,23 @@ class PodFinder:
     def pod_of(self, pids: Iterable[int]) -> Pod:
         """Return the one pod of these processes; none where they are of several, or of no pod.
 
-        A container outside of a cluster counts by the first digits of its id.
+        A container outside of a cluster counts by the first digits of its id. A process that is in
+        no container is the machine's, and so is the network then.
         """
         uids: set[str] = set()
         containers: set[str] = set()
         for pid in pids:
-            path = self._cgroups_of(pid)
-            found = _POD.search(path)
+            path = self._lines_of(pid, "cgroup")
             container = _CONTAINER.search(path)
+            found = _POD.search(path)
+            if found is None and container is not None:
+                found = _MOUNTED.search(self._lines_of(pid, "mountinfo"))
             if found is not None:
                 uids.add(found[1].replace("_", "-"))
             elif container is not None:
                 containers.add(container[1][:_SHORT_ID])
+            elif path:
+                return NOT_KNOWN
         if len(uids) == 1:
             (uid,) = uids
             return self._names_now(uid).get(uid, Pod(uid=uid))
@@ -83,13 +91,12 @@ class PodFinder:
             return Pod(uid=containers.pop())
         return NOT_KNOWN
 
-    def _cgroups_of(self, pid: int) -> str:
+    def _lines_of(self, pid: int, name: str) -> str:
         try:
-            with open(f"{self._proc}/{pid}/cgroup", encoding="utf-8") as file:  # noqa: PTH123
-                # One line for each hierarchy: ID:controllers:path.
-                return "\n".join(line.rstrip().split(":", 2)[-1] + "/" for line in file)
+            with open(f"{self._proc}/{pid}/{name}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+                return file.read().replace("\n", "/\n")
         except OSError:
-            # It ended.
+            # It ended, or may not be looked into.
             return ""
 
     def _names_now(self, uid: str) -> Mapping[str, Pod]:

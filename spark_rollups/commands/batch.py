@@ -20,7 +20,7 @@ EPILOG = """\
 examples:
   brokerwire-rollups batch --input /var/log/brokerwire --tables tables
   brokerwire-rollups batch --input 's3a://journals/2026-11-*/' --tables s3a://fleet/tables
-  brokerwire-rollups batch --kafka kafka:9092 --topic brokerwire --tables tables
+  brokerwire-rollups batch --kafka kafka:9092 --topic brokerwire-journal --tables tables
 
 Run it as often as you like: files that were read are left alone, only the hours that changed are
 written, and what is read twice changes nothing."""

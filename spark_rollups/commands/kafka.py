@@ -11,7 +11,9 @@ def add_kafka_flags(parser: argparse.ArgumentParser) -> None:
     """Add the brokers, the topic and the Kafka client's own settings."""
     parser.add_argument("--kafka", metavar="HOST:PORT", help="bootstrap servers")
     parser.add_argument(
-        "--topic", default="brokerwire", help="the journals' topic (default: brokerwire)"
+        "--topic",
+        default="brokerwire-journal",
+        help="the journals' topic (default: brokerwire-journal, as of the agents)",
     )
     parser.add_argument(
         "--kafka-option",

@@ -31,12 +31,12 @@ LABEL = "brokerwire-test"
 JAVA = Path(shutil.which("java") or "java").resolve()
 
 
-def podman(*arguments: str, check: bool = True) -> str:
+def podman(*arguments: str, check: bool = True, timeout: float = 120) -> str:
     done = subprocess.run(
         ["podman", *arguments],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=timeout,
         check=False,
         env={**os.environ, "CONTAINERS_CONF": str(SETTINGS)},
     )
@@ -57,10 +57,10 @@ def need_podman() -> None:
         pytest.skip(reason)
 
 
-def build(tag: str) -> dict[str, Any]:
+def build(tag: str, *options: str) -> dict[str, Any]:
     """Build the image as everybody does, and return what podman says of it."""
     done = subprocess.run(
-        [REPOSITORY / "tools" / "build_image.sh", "--tag", tag, "--tool", "podman"],
+        [REPOSITORY / "tools" / "build_image.sh", *options, "--tag", tag, "--tool", "podman"],
         capture_output=True,
         text=True,
         timeout=900,

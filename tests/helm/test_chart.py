@@ -182,6 +182,29 @@ def test_shared_settings_reach_the_agent(application, tmp_path):
     )
 
 
+def test_a_journal_has_a_volume_and_says_whose_it_is(application, tmp_path):
+    shape = CHART / "ci" / "journal-values.yaml"
+    text = render(application, "-f", as_dependency(shape, tmp_path))
+    deployment = deployment_in(text)
+    journal = config_of(deployment, tmp_path).journal
+    assert journal.labels == {
+        "cluster": "prod",
+        "namespace": "file:/etc/brokerwire/namespace",
+        "pod": "file:/etc/brokerwire/pod",
+        "service": "file:/etc/brokerwire/service",
+    }
+    volumes = {each["name"]: each for each in deployment["spec"]["template"]["spec"]["volumes"]}
+    told = {each["path"] for each in volumes["brokerwire-config"]["downwardAPI"]["items"]}
+    assert told == {"brokerwire.yaml", "namespace", "pod", "service"}
+    assert volumes["brokerwire-journal"] == {
+        "name": "brokerwire-journal",
+        "emptyDir": {"sizeLimit": "512Mi"},
+    }
+    mounts = sidecar_of(deployment, "initContainers")["volumeMounts"]
+    folder = next(each["mountPath"] for each in mounts if each["name"] == "brokerwire-journal")
+    assert journal.kafka.spool_folder.startswith(f"{folder}/")
+
+
 def test_image_is_named_by_digest(application, tmp_path):
     shape = CHART / "ci" / "operator-values.yaml"
     text = render(application, "-f", as_dependency(shape, tmp_path))

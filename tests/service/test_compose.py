@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
+from jsonschema import Draft7Validator
 
 from exporter.config import read_settings
 from tests.e2e.monitoring import tool
 
 FOLDER = Path(__file__).parents[2] / "examples" / "compose"
+SCHEMA = Path(__file__).parent / "compose-spec.json"
 GIVEN_BY_USER = {"jmx_prometheus_javaagent.jar"}
 
 
 @pytest.fixture(scope="module")
-def services() -> dict:
-    return yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]
+def document() -> dict:
+    return yaml.safe_load((FOLDER / "compose.yaml").read_text())
+
+
+@pytest.fixture(scope="module")
+def services(document) -> dict:
+    return document["services"]
+
+
+def mistakes(document) -> list[str]:
+    """What the compose specification says of a file, by its own schema."""
+    schema = json.loads(SCHEMA.read_text())
+    # Draft 7: it names that draft by another address than the draft does itself.
+    found = Draft7Validator(schema).iter_errors(document)
+    return [error.json_path for error in found]
+
+
+def test_it_is_what_the_specification_says(document):
+    assert mistakes(document) == []
+
+
+@pytest.mark.parametrize(
+    ("service", "key", "value"),
+    [
+        pytest.param("orders", "port", ["127.0.0.1:10920:10920"], id="unknown-key"),
+        pytest.param("brokerwire", "cap_drop", "ALL", id="no-list"),
+        pytest.param("kafka", "healthcheck", {"test": ["CMD"], "tries": 3}, id="deep"),
+    ],
+)
+def test_the_specification_tells_a_mistake(document, service, key, value):
+    wrong = copy.deepcopy(document)
+    wrong["services"][service][key] = value
+    assert mistakes(wrong)
 
 
 def test_every_file_that_is_mounted_is_there(services):

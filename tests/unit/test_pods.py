@@ -26,6 +26,10 @@ def node(tmp_path):
             folder.mkdir()
             (folder / "cgroup").write_text("".join(f"{line}\n" for line in lines))
 
+        def mounts(self, pid, *lines):
+            text = "".join(f"{line}\n" for line in lines)
+            Path(tmp_path, str(pid), "mountinfo").write_text(text)
+
         def logs(self, name):
             (tmp_path / "logs" / name).mkdir()
 
@@ -54,6 +58,22 @@ def test_the_uid_is_read_off_the_cgroup(node, path):
     assert node.finder.pod_of([7]) == Pod(UID, "shop", "orders-1")
 
 
+def test_a_kubelet_without_cgroups_for_pods_tells_it_by_what_it_mounts(node):
+    node.process(7, f"0::/k8s.io/{ID}")
+    mount = f"192 175 254:0 /var/lib/kubelet/pods/{UID}/etc-hosts /etc/hosts rw - ext4 /dev/vda rw"
+    node.mounts(7, "30 1 0:1 / / rw - overlay overlay rw", mount)
+    # What holds the network open has no mounts of its own.
+    node.process(6, f"0::/k8s.io/{ID[::-1]}")
+    node.logs(f"shop_orders-1_{UID}")
+    assert node.finder.pod_of([6, 7]) == Pod(UID, "shop", "orders-1")
+
+
+def test_the_machines_network_is_no_pods_though_one_pod_is_in_it(node):
+    node.process(1, "0::/init.scope")
+    node.process(7, f"0::/kubepods/pod{UID}/{ID}")
+    assert node.finder.pod_of([1, 7]) == NOT_KNOWN
+
+
 def test_a_static_pods_uid_is_a_hash(node):
     node.process(7, f"0::/kubepods/pod{HASH}/{ID}")
     assert node.finder.pod_of([7]) == Pod(HASH)
@@ -71,11 +91,9 @@ def test_a_container_outside_of_a_cluster_is_shown_by_its_id(node):
 
 
 def test_processes_of_several_pods_are_nobodys(node):
-    """The machine's own network is that of every pod with hostNetwork."""
-    node.process(1, "0::/init.scope")
     node.process(7, f"0::/kubepods/pod{UID}/{ID}")
     node.process(8, f"0::/kubepods/pod{HASH}/{ID}")
-    assert node.finder.pod_of([1, 7, 8]) == NOT_KNOWN
+    assert node.finder.pod_of([7, 8]) == NOT_KNOWN
 
 
 def test_a_process_that_ended_and_one_of_no_container_are_nobodys(node):

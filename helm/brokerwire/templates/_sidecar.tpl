@@ -12,6 +12,11 @@ The sidecar: one description for both ways in. The pieces take the context of th
 {{- if .Values.sidecar.statisticsSocket -}}
 {{- $_ := set $derived "sources" (dict "librdkafka" (dict "unix_socket" "/run/brokerwire/statistics.sock")) -}}
 {{- end -}}
+{{- /* Whose the records are, from files that the kubelet writes: see brokerwire.volumes. */ -}}
+{{- if hasKey $config "journal" -}}
+{{- $labels := dict "namespace" "file:/etc/brokerwire/namespace" "pod" "file:/etc/brokerwire/pod" "service" "file:/etc/brokerwire/service" -}}
+{{- $_ := set $derived "journal" (dict "labels" $labels) -}}
+{{- end -}}
 {{- merge $config $derived | toYaml -}}
 {{- end -}}
 
@@ -70,6 +75,10 @@ volumeMounts:
   - name: brokerwire-run
     mountPath: /run/brokerwire
   {{- end }}
+  {{- if hasKey .Values.config "journal" }}
+  - name: brokerwire-journal
+    mountPath: /var/lib/brokerwire
+  {{- end }}
   {{- range $sidecar.secrets }}
   - name: brokerwire-secret-{{ . }}
     mountPath: /etc/brokerwire-secrets/{{ . }}
@@ -97,6 +106,17 @@ each namespace, and a change of it rolls the pods. */ -}}
       - path: brokerwire.yaml
         fieldRef:
           fieldPath: metadata.annotations['brokerwire/config']
+      {{- if hasKey .Values.config "journal" }}
+      - path: namespace
+        fieldRef:
+          fieldPath: metadata.namespace
+      - path: pod
+        fieldRef:
+          fieldPath: metadata.name
+      - path: service
+        fieldRef:
+          fieldPath: metadata.labels['app.kubernetes.io/name']
+      {{- end }}
 {{- with include "brokerwire.webSecret" . }}
 - name: brokerwire-web
   secret:
@@ -112,6 +132,11 @@ each namespace, and a change of it rolls the pods. */ -}}
   emptyDir:
     medium: Memory
     sizeLimit: 1Mi
+{{- end }}
+{{- if hasKey .Values.config "journal" }}
+- name: brokerwire-journal
+  emptyDir:
+    sizeLimit: {{ .Values.sidecar.journalSize }}
 {{- end }}
 {{- range .Values.sidecar.secrets }}
 - name: brokerwire-secret-{{ . }}
