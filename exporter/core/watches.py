@@ -140,12 +140,13 @@ class EfficiencyWatch:
             finding
             for client, seconds in current.items()
             if client in settled
-            for finding in self._judged(client, _grown(then.get(client), seconds))
+            for finding in self._judged(client, _grown(then.get(client), seconds), now - begun)
         ]
         return self._findings
 
-    def _judged(self, client: Client, lately: _Seconds) -> list[Finding]:
-        wasted = (lately.spent - lately.useful) / self._window
+    def _judged(self, client: Client, lately: _Seconds, since: float) -> list[Finding]:
+        # Looks come seconds apart: what is remembered may be that much longer than the window.
+        wasted = (lately.spent - lately.useful) / max(self._window, since)
         if lately.spent <= 0 or wasted < self._thresholds.wasted_connections:
             return []
         percent = 100 * lately.useful / lately.spent

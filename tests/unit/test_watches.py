@@ -199,6 +199,15 @@ def test_an_operator_says_over_how_long_a_client_is_judged():
     assert "of the last 1m: 2.0 connections" in finding.description
 
 
+def test_looks_that_are_far_apart_make_no_waste_greater():
+    shorter = Thresholds(efficiency_window=20.0)
+    told = watched(lambda seconds: lived(seconds, zombies=4), 0.1, 15.0, shorter)
+    values = [found[0].value for _, found in told if found]
+    # The first look is within the window, which began with nothing.
+    assert values == [3.0] + [pytest.approx(4.0)] * (len(values) - 1)
+    assert len(values) > 20
+
+
 @pytest.mark.parametrize(
     "whose", [pair(client=""), pair("other", kind="other")], ids=["unknown", "summed"]
 )
