@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-# Of no other test: the machine's other namespaces must have no client of this agent.
-PORT = 19777
+# Of no other test and no other run: the machine's other namespaces must have no client of this
+# agent.
+PORT = 20_000 + os.getpid() % 10_000
 SECONDS = 15.0
 
 # A pod: its own loopback, a "broker" at the address that all of them use, a client's connections,

@@ -22,10 +22,10 @@ from exporter.sinks.web import WebServer
 from tests.integration.kernel_support import NOBODY, ROOT, as_user, needs_root
 from tests.integration.real_pods import PORT, pod, wait_for
 from tests.integration.test_cli import BROKERWIRE
+from tests.lab.addresses import free_port
 
 pytestmark = [pytest.mark.root, needs_root]
 
-WEB_PORT = 19778
 PAGE = ROOT / "tests" / "golden" / "metrics" / "jmx-1-brokerwire-4.4.0.prom"
 UIDS = ("11111111-2222-3333-4444-555555555555", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee")
 
@@ -136,7 +136,7 @@ def test_one_page_has_each_metric_once_and_a_page_for_each_namespace():
             assert f'href="{each["path"]}"' in page
             inner = machine.get(each["path"])
             assert f'href="{each["path"]}api/v1/connections"' in inner
-            assert "127.0.0.1:19777" in inner
+            assert f"127.0.0.1:{PORT}" in inner
         with pytest.raises(urllib.error.HTTPError, match="404"):
             machine.get("/networks/1/")
         with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -201,11 +201,6 @@ def test_a_clients_page_is_read_inside_its_namespace_and_missed_nowhere_else():
         assert sources["sources"] == []
 
 
-def asked(path):
-    with urllib.request.urlopen(f"http://127.0.0.1:{WEB_PORT}{path}", timeout=5) as answer:
-        return answer.read().decode()
-
-
 def test_two_capabilities_are_enough(tmp_path):
     """The command as the DaemonSet runs it: uid 0 with these two and no other."""
     config = tmp_path / "brokerwire.yaml"
@@ -215,10 +210,15 @@ def test_two_capabilities_are_enough(tmp_path):
     )
     command = ["setpriv", "--bounding-set=-all,+sys_admin,+sys_ptrace", "--inh-caps=-all"]
     command += ["--no-new-privs", *BROKERWIRE, "run", "--config", str(config)]
-    command += ["--web.listen-address", f"127.0.0.1:{WEB_PORT}"]
+    port = free_port("127.0.0.1")
+    command += ["--web.listen-address", f"127.0.0.1:{port}"]
     with pod(2) as one:
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
+
+            def asked(path):
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                    return answer.read().decode()
 
             def held():
                 try:
