@@ -42,6 +42,11 @@ _ALWAYS: Final = {
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxToStringFields": "1",
     "spark.sql.lightweightPlanChangeValidation": "false",
+    # HotSpot never compiles a method beyond 8000 bytes of bytecode, and the aggregates of a hundred
+    # columns are such methods: interpreted, they took 20 times as long. Not fused, they are small.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # What follows from a filter on 35 differences, column by column: minutes of planning, no use.
+    "spark.sql.constraintPropagation.enabled": "false",
     # Partitions find the hours: least and greatest of each column would be written, never read.
     "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "2",
 }

@@ -14,6 +14,7 @@ from spark_rollups.transforms.lattice import (
     LEAST,
     bad_rows,
     good_rows,
+    has_twins,
     reduce_records,
 )
 from spark_rollups.transforms.parse import parse
@@ -45,7 +46,7 @@ def ingest(tables: Tables, texts: DataFrame) -> Ingested:
     """Join `raw, source` into the tables. Done twice it changes nothing."""
     reduced = reduce_records(parse(texts)).persist()
     try:
-        good, bad = good_rows(reduced), bad_rows(reduced)
+        good, bad = good_rows(reduced, twins=has_twins(reduced)), bad_rows(reduced)
         tables.create("silver", good, "hour")
         tables.create("quarantine", bad)
         quarantined = bad.count()

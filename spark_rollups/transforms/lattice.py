@@ -6,7 +6,17 @@ records and reduced rows alike, and MERGE joins a row with what the table has.
 
 from __future__ import annotations
 
-__all__ = ["BAD", "GREATEST", "KEY", "LEAST", "bad_rows", "good_rows", "reduce_records", "state"]
+__all__ = [
+    "BAD",
+    "GREATEST",
+    "KEY",
+    "LEAST",
+    "bad_rows",
+    "good_rows",
+    "has_twins",
+    "reduce_records",
+    "state",
+]
 
 from typing import TYPE_CHECKING, Final
 
@@ -77,16 +87,25 @@ def _packed(name: str) -> Column:
     return F.shiftleft(F.col("seq"), _SHARED_BITS) + value
 
 
-def good_rows(reduced: DataFrame) -> DataFrame:
-    """Return silver's rows: one a key, whatever somebody wrote into the dimensions."""
-    return (
-        reduced.where("reason IS NULL")
-        .groupBy(*KEY)
-        .agg(
-            *(F.max(name).alias(name) for name in GREATEST),
-            *(F.min(name).alias(name) for name in LEAST),
-            F.bit_or("minutes").alias("minutes"),
-        )
+def has_twins(reduced: DataFrame) -> bool:
+    """Tell whether a key has several rows: somebody wrote a series with other dimensions."""
+    good = reduced.where("reason IS NULL").groupBy(*KEY).agg(F.count(F.lit(1)).alias("rows"))
+    return not good.where("rows > 1").isEmpty()
+
+
+def good_rows(reduced: DataFrame, *, twins: bool = True) -> DataFrame:
+    """Return silver's rows: one a key, whatever somebody wrote into the dimensions.
+
+    Without `twins` there is nothing to reduce: Spark would sort all rows by their key to find the
+    greatest of texts that are alone.
+    """
+    good = reduced.where("reason IS NULL")
+    if not twins:
+        return good.select(*KEY, *GREATEST, *LEAST, "minutes")
+    return good.groupBy(*KEY).agg(
+        *(F.max(name).alias(name) for name in GREATEST),
+        *(F.min(name).alias(name) for name in LEAST),
+        F.bit_or("minutes").alias("minutes"),
     )
 
 

@@ -19,6 +19,7 @@ _BROKEN: Final = "broken"
 _KEPT_CHARACTERS: Final = 65_536
 _END_OF_TIME_MS: Final = 4_102_444_800_000
 """The year 2100: an agent with such a clock would make hours that nobody looks at."""
+_NAME: Final = '"schema_version"'
 _GREATEST_SEQ: Final = 2**31 - 1
 
 
@@ -60,7 +61,7 @@ def _reason() -> Column:
     checks: list[tuple[Column, Column | str]] = [
         (~F.col("raw").rlike(r"^\s*\{"), "not a JSON object"),
         # The parser stops at the end of the first object and would drop the second in silence.
-        (F.col("raw").rlike('"schema_version".*"schema_version"'), "more than one record"),
+        (_records() > 1, "more than one record"),
         (F.col(_BROKEN).isNotNull(), "not JSON, or a field of the wrong type"),
         (version.isNull(), "no schema_version"),
         (
@@ -92,6 +93,12 @@ def _reason() -> Column:
     words = [(when, F.lit(then) if isinstance(then, str) else then) for when, then in checks]
     first, *rest = words
     return reduce(lambda chain, check: chain.when(*check), rest, F.when(*first))
+
+
+def _records() -> Column:
+    """Count the records in a text by a name that each has; a regular expression takes longer."""
+    without = F.octet_length(F.replace(F.col("raw"), F.lit(_NAME), F.lit("")))
+    return F.call_function("div", F.octet_length("raw") - without, F.lit(len(_NAME)))
 
 
 def _missing() -> list[tuple[Column, str]]:
