@@ -14,8 +14,8 @@ _SHORTEST_LOOK = 1.0
 class NetworkSettings:
     """Which network namespaces are watched. `follow: all` is for one agent on a whole node.
 
-    It needs the host's PID namespace, CAP_SYS_ADMIN and CAP_SYS_PTRACE: docs/kubernetes.md says
-    what that costs.
+    It needs the host's PID namespace, CAP_SYS_ADMIN, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH:
+    docs/kubernetes.md says what that costs.
     """
 
     follow: Literal["own", "all"] = "own"

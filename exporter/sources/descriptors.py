@@ -1,6 +1,6 @@
 """Which sockets a process holds, also those that are dead and that no socket table shows.
 
-`None` everywhere means "cannot look" (other user without CAP_SYS_PTRACE, or gone), never "none".
+`None` everywhere means "cannot look" (another user, or gone), never "none".
 """
 
 from __future__ import annotations

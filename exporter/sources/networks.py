@@ -1,8 +1,9 @@
 """Which network namespaces this machine has, who lives in them, and how to work in one.
 
-For an agent in the host's PID namespace that has CAP_SYS_ADMIN and CAP_SYS_PTRACE. A network
-namespace is a thread's, not a process's: a thread of ours that enters one leaves the rest where it
-is, whatever it opens stays there, and so do the threads that it starts.
+For an agent in the host's PID namespace with CAP_SYS_ADMIN, CAP_SYS_PTRACE and, for owners by
+process, CAP_DAC_READ_SEARCH. A network namespace is a thread's, not a process's: a thread of ours
+that enters one leaves the rest where it is, whatever it opens stays there, and so do the threads
+that it starts.
 """
 
 from __future__ import annotations

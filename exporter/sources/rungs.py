@@ -62,12 +62,12 @@ def _process_access(proc: str, own_pid: int, pids: Iterable[int] | None) -> Rung
     if visible and readable:
         reason = (
             f"sees the descriptors of {readable} of {visible} other processes; for the rest run"
-            " the agent under their uid and gid, or give it CAP_SYS_PTRACE"
+            " the agent under their uid and gid, or give it CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
         )
     elif visible:
         reason = (
             f"may not look into any of {visible} other processes: run the agent under the"
-            " client's uid and gid, or give it CAP_SYS_PTRACE"
+            " client's uid and gid, or give it CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"
         )
     elif hidden is not None:
         reason = f"{proc} is mounted with hidepid={hidden}: processes of other uids are hidden"
@@ -109,7 +109,7 @@ def _is_readable(folder: str) -> bool:
     try:
         os.scandir(folder).close()
     except OSError:
-        # EACCES: another uid's, without CAP_SYS_PTRACE.
+        # EACCES: another uid's. CAP_SYS_PTRACE is asked for, and the folder's mode as well.
         return False
     return True
 

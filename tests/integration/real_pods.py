@@ -20,9 +20,8 @@ SECONDS = 15.0
 # A pod: its own loopback, a "broker" at the address that all of them use, a client's connections,
 # a page of metrics if asked, and as many connections more as lines come in.
 POD = """
-import http.server, pathlib, socket, subprocess, sys, threading
+import http.server, pathlib, socket, sys, threading
 port, count, page = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 broker = socket.create_server(("127.0.0.1", port))
 class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -65,9 +64,13 @@ class RealPod:
 
 
 @contextlib.contextmanager
-def pod(count, *, page="", uid=None):
-    """Run a pod; with `uid` in a cgroup that is named as a kubelet names it."""
-    command = ["unshare", "-n", sys.executable, "-c", POD, str(PORT), str(count), str(page)]
+def pod(count, *, page="", uid=None, user=0):
+    """Run a pod as `user`; with `uid` in a cgroup that is named as a kubelet names it."""
+    client = [sys.executable, "-c", POD, str(PORT), str(count), str(page)]
+    if user:
+        client = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", *client]
+    alone = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    command = [*alone, *client]
     with cgroup_of(uid) as folder:
         if folder is not None:
             command = ["sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh", *command]

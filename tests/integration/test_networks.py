@@ -201,18 +201,18 @@ def test_a_clients_page_is_read_inside_its_namespace_and_missed_nowhere_else():
         assert sources["sources"] == []
 
 
-def test_two_capabilities_are_enough(tmp_path):
-    """The command as the DaemonSet runs it: uid 0 with these two and no other."""
+def test_three_capabilities_are_enough(tmp_path):
+    """The command as the DaemonSet runs it: uid 0 with these and no other, beside another uid."""
     config = tmp_path / "brokerwire.yaml"
     config.write_text(
         f"networks: {{follow: all, interval: 1s}}\nbrokers: {{ports: [{PORT}]}}\n"
         "poll: {interval: 200ms}\n"
     )
-    command = ["setpriv", "--bounding-set=-all,+sys_admin,+sys_ptrace", "--inh-caps=-all"]
-    command += ["--no-new-privs", *BROKERWIRE, "run", "--config", str(config)]
+    command = ["setpriv", "--bounding-set=-all,+sys_admin,+sys_ptrace,+dac_read_search"]
+    command += ["--inh-caps=-all", "--no-new-privs", *BROKERWIRE, "run", "--config", str(config)]
     port = free_port("127.0.0.1")
     command += ["--web.listen-address", f"127.0.0.1:{port}"]
-    with pod(2) as one:
+    with pod(2, user=NOBODY) as one:
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
 
@@ -229,6 +229,8 @@ def test_two_capabilities_are_enough(tmp_path):
 
             wait_for(held)
             assert asked("/-/ready") == "ready\n"
+            found = json.loads(asked(f"/networks/{one.inode}/api/v1/connections"))
+            assert {each["owner_rung"] for each in found["connections"]} == {"proc_fd"}
         finally:
             begun = time.monotonic()
             process.terminate()

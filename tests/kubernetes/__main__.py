@@ -21,8 +21,9 @@ import yaml
 
 from tests.e2e.monitoring import get, tool
 from tests.helm.tools import tool as helm_tool
+from tests.kubernetes import node
 from tests.kubernetes.cluster import CACHE, REPOSITORY, Cluster, run, wait_for
-from tests.kubernetes.objects import agent_config, broker, client_values, injected, restricted
+from tests.kubernetes.objects import broker, client_values, injected, restricted
 from tests.kubernetes.scraping import by_file, scrape_settings
 from tests.lab.artifacts import Artifacts, fetch_artifacts
 
@@ -223,13 +224,7 @@ class Walk:
         self.helm("upgrade", "orders", self.folder / "charts" / "tests" / "kubernetes" / "client",
                   "--namespace", "shop", "--reuse-values",
                   "--set", "brokerwire.config.poll.interval=2s")  # fmt: skip
-
-        def replaced() -> dict[str, Any] | None:
-            pod = self.cluster.ready_pod("app.kubernetes.io/name=orders", "shop")
-            is_new = pod["metadata"]["name"] != before["metadata"]["name"]
-            return pod if is_new else None
-
-        pod = wait_for("a new pod", replaced)
+        pod = self._replaced(before)
         settled = wait_for(
             "an answer", lambda: self.agent(pod, "/api/v1/connections")["interval_seconds"]
         )
@@ -239,50 +234,32 @@ class Walk:
     def node(self) -> None:
         """One agent for the node sees both clients from outside of their pods."""
         values = self.folder / "node.yaml"
-        config = {"networks": {"interval": "2s"}, **agent_config()}
-        values.write_text(yaml.safe_dump({"daemonset": {"enabled": True}, "config": config}))
+        values.write_text(node.values())
         self.helm("upgrade", "brokerwire", REPOSITORY / "helm" / "brokerwire", "--namespace",
                   "monitoring", "--reuse-values", "--values", values)  # fmt: skip
         pod = self.cluster.ready_pod("brokerwire/node-agent=true", "monitoring")
         monitor = self.cluster.get("podmonitor", "brokerwire-node", "monitoring")
         assert monitor["spec"]["podMetricsEndpoints"][0]["honorLabels"] is True
-        self.say("daemonset: an agent with two capabilities runs on the node")
-        wanted = {
-            ("shop", self.cluster.pod(f"app.kubernetes.io/name={name}", "shop")["metadata"]["name"])
+        self.say("daemonset: an agent with three capabilities runs on the node")
+        found = [
+            self.cluster.pod(f"app.kubernetes.io/name={name}", "shop")
             for name in ("orders", "billing")
-        }
-
-        def told() -> bool:
-            listed = self.agent(pod, "/api/v1/networks")["networks"]
-            paths = {(each["namespace"], each["pod"]): each["path"] for each in listed}
-            return wanted <= paths.keys() and all(
-                self._seen(pod, paths[name]) == [("data", "exact"), ("zombie", "exact")]
-                for name in wanted
-            )
-
-        wait_for("both clients to be seen from the node", told)
-        text = get(f"http://{pod['status']['podIP']}:10920/metrics").decode().splitlines()
-        for namespace, name in wanted:
-            assert any(
-                line.startswith("kafka_client_connections{")
-                and f'namespace="{namespace}"' in line
-                and f'pod="{name}"' in line
-                for line in text
-            )
-        memory = next(
-            float(line.split()[1])
-            for line in text
-            if line.startswith("process_resident_memory_bytes ")
-        )
+        ]
+        wanted = [("shop", each["metadata"]["name"]) for each in found]
+        memory = node.wait_for_pods(pod["status"]["podIP"], wanted)
         self.say(
             "  it says of both pods, by namespace and name: 1 data, 1 zombie, both exact;"
-            f" {memory / 2**20:.0f} MiB resident"
+            f" {memory:.0f} MiB resident"
         )
 
-    def _seen(self, pod: dict[str, Any], path: str) -> list[tuple[str, str]]:
-        found = self.agent(pod, f"{path}api/v1/connections")["connections"]
-        assert {each["owner_rung"] for each in found} <= {"proc_fd"}, found
-        return sorted((each["class"], each["confidence"]) for each in found)
+    def _replaced(self, before: dict[str, Any]) -> dict[str, Any]:
+        def replaced() -> dict[str, Any] | None:
+            pod = self.cluster.ready_pod("app.kubernetes.io/name=orders", "shop")
+            is_new = pod["metadata"]["name"] != before["metadata"]["name"]
+            return pod if is_new else None
+
+        pod: dict[str, Any] = wait_for("a new pod", replaced)
+        return pod
 
     def uninstall(self) -> None:
         self.helm("uninstall", "orders", "--namespace", "shop", "--wait")
