@@ -82,7 +82,7 @@ check: lint docs-check test-fast ## What to run before a push: a minute, no brok
 test-spark: setup $(VENV)/.spark tools ## The tests of the rollups, brokers left out
 	$(BIN)/pytest -q -m "spark and not lab and not ondemand"
 
-test-ondemand: setup $(VENV)/.spark lab ## The tests that are not yet part of every run: Spark's stream and a cluster of its own
+test-ondemand: setup $(VENV)/.spark lab ## The tests that are not yet part of every run: Spark's stream, a cluster of its own, most alerts end to end
 	$(BIN)/pytest -m ondemand
 
 test-fast: setup ## The tests that need no broker and no browser

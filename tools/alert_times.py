@@ -18,24 +18,27 @@ PAGE = REPOSITORY / "docs" / "alert-times.md"
 HEAD = """\
 # From a cause to a notification
 
-Written by `tools/alert_times.py` from the end-to-end run: real brokers, a real Java client with
-jmx_exporter, the agent as a process, Prometheus 2.42 and Alertmanager 0.25, and a webhook that
-notes when it is told.
+Written by `tools/alert_times.py` from the end-to-end run: real brokers, real Java clients with
+jmx_exporter and librdkafka clients, the agent as a process, Prometheus 2.42 and Alertmanager 0.25,
+and a webhook that notes when it is told.
+Each alert of the rules is provoked there by what it is about, and its end is waited for.
 
 ```sh
 tools/install_prometheus.sh
-pytest tests/e2e                   # writes .cache/alert-times.json
+pytest tests/e2e                   # writes .cache/alert-times.json; what is marked ondemand, too
 python -m tools.alert_times        # writes this page
 ```
 
-In the run a scrape and an evaluation come each second, `for` is 6 s, `keep_firing_for` 5 s, `gap`
-5 s, and Alertmanager waits for nothing (`group_wait` 0 s): what is left is the time that it takes
-to see the cause.
+In the run a scrape and an evaluation come each second, `for` is 6 s, `keep_firing_for` 5 s, and
+Alertmanager waits for nothing (`group_wait` 0 s): what is left is the time that it takes to see the
+cause.
+Some [thresholds](../rules/README.md#change-them) are an operator's own, or an hour would have to
+pass: {thresholds}.
 With the defaults of [the rules](../rules/README.md) `for` is longer, and that much later the alert
 fires.
 "Resolved" counts from the end of the cause.
 "Agent" is the agent's own way, [without Prometheus](alertmanager.md): it looks at its findings
-every two seconds.
+every two seconds; `-` where it cannot tell, for it is gone.
 
 | alert | cause | firing: Prometheus | agent | resolved: Prometheus | agent | default `for` |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -44,11 +47,13 @@ every two seconds.
 
 def page_of(record: dict[str, Any]) -> str:
     """Return the page that says what a run's record holds."""
-    rows = [_row(cause) for cause in record["causes"]]
+    order = list(ALERTS_BY_NAME)
+    causes = sorted(record["causes"], key=lambda cause: order.index(cause["alert"]))
     notes = record["notes"]
+    chosen = (f"`{name}: {value}`" for name, value in notes["thresholds"].items())
     return (
-        HEAD
-        + "\n".join(rows)
+        HEAD.format(thresholds=", ".join(chosen))
+        + "\n".join(_row(cause) for cause in causes)
         + f"""
 
 ## No false alarms
@@ -74,7 +79,7 @@ rule had data.
 def _row(cause: dict[str, Any]) -> str:
     alert = ALERTS_BY_NAME[cause["alert"]]
     times = [
-        f"{cause[kind][way] - cause[since]:.0f} s"
+        f"{cause[kind][way] - cause[since]:.0f} s" if way in cause["ways"] else "-"
         for kind, since in (("firing", "began"), ("resolved", "ended"))
         for way in ("prometheus", "agent")
     ]
@@ -87,6 +92,11 @@ def _row(cause: dict[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _is_whole(cause: dict[str, Any]) -> bool:
+    """Whether each way told of its beginning and of its end."""
+    return set(cause["ways"]) <= set(cause["firing"]) & set(cause["resolved"])
+
+
 def main() -> int:
     """Write the page."""
     cache = Path(os.environ.get("BROKERWIRE_CACHE") or REPOSITORY / ".cache")
@@ -94,7 +104,13 @@ def main() -> int:
     if not path.exists():
         print("no record of a run: run pytest tests/e2e first", file=sys.stderr)
         return 2
-    PAGE.write_text(page_of(json.loads(path.read_text())))
+    record = json.loads(path.read_text())
+    record["causes"] = [cause for cause in record["causes"] if _is_whole(cause)]
+    told = {cause["alert"] for cause in record["causes"]}
+    if missing := [name for name in ALERTS_BY_NAME if name not in told]:
+        print(f"no run has seen the life of {', '.join(missing)}", file=sys.stderr)
+        return 2
+    PAGE.write_text(page_of(record))
     return 0
 
 

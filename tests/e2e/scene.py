@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -41,18 +40,31 @@ from tests.lab.rdkafka_client import RdkafkaClient, Statistics
 from tools.replay_trace import TRACE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.lab.artifacts import Artifacts
 
 TOPIC = "e2e"
+# The two JVMs, as the agent calls their metrics: the second one stays empty until it is crowded.
+ORDERS, CROWD = "orders", "crowd"
 BROKERWIRE = Path(sys.executable).with_name("brokerwire")
 PLACE = {"cluster": "lab", "namespace": "shop", "pod": "orders-0"}
 WAYS = ("prometheus", "agent")
 
+# What the agents are told of the brokers: none of the healthy clients comes near it.
+MOST_CONNECTIONS = 60
+
 # What takes minutes in production takes seconds here: one scrape a second, and each `for` is six.
 SHORT = {
-    "thresholds": {"gap": "5s", "poll_age": "30s"},
+    "thresholds": {
+        "gap": "5s",
+        "poll_age": "8s",
+        # One restart costs the dozen clients here one connection each, two restarts two.
+        "storm_rounds": 1,
+        "storm_connections": 15,
+        "storm_window": "40s",
+        # In less than the first nine minutes bootstrap connections weigh much: a third is healthy.
+        "efficiency_percent": 20,
+        "efficiency_window": "20s",
+    },
     "labels": {"run": "short"},
     "alerts": [
         {"name": alert.name, "fire_after": "6s", "keep_firing_for": "5s"} for alert in ALERTS
@@ -81,6 +93,7 @@ class Cause:
     cause: str
     labels: dict[str, str]
     began: float
+    ways: tuple[str, ...] = WAYS
     ended: float = 0.0
     firing: dict[str, float] = field(default_factory=dict)
     resolved: dict[str, float] = field(default_factory=dict)
@@ -93,9 +106,10 @@ class Scene:
         self.folder = folder
         self.causes: list[Cause] = []
         self.notes: dict[str, object] = {}
+        self._agent_file = folder / "brokerwire.yaml"
         self._artifacts = artifacts
         self._stack = ExitStack()
-        self._java_port = free_port()
+        self._ports = {name: free_port() for name in (ORDERS, CROWD)}
 
     def __enter__(self) -> Self:
         try:
@@ -114,6 +128,7 @@ class Scene:
         self.cluster = enter(KafkaCluster(self._artifacts, brokers=3))
         self.cluster.create_topic(TOPIC, 3)
         self.java = self.start_java()
+        self.crowd = self.start_java(CROWD)
         self.native = enter(
             RdkafkaClient(
                 self._artifacts,
@@ -125,7 +140,8 @@ class Scene:
         managers = {way: enter(Alertmanager(self.folder / way, self.hooks[way])) for way in WAYS}
         short, calm = self._rendered("short", SHORT), self._rendered("calm", CALM)
         self.agent_address = f"{HOST}:{free_port(HOST)}"
-        self._start_agent(managers["agent"].url, short / "settings.yaml")
+        self._configure_agent(managers["agent"].url, short / "settings.yaml")
+        self.start_agent()
         self.prometheus = enter(
             Prometheus(
                 self.folder / "server",
@@ -135,14 +151,14 @@ class Scene:
             )
         )
 
-    def start_java(self) -> JavaClient:
+    def start_java(self, name: str = ORDERS) -> JavaClient:
         """Start a JVM whose metrics are where the agent looks for them."""
         return self._stack.enter_context(
             JavaClient(
                 self._artifacts,
                 self.cluster,
                 "4.4.0",
-                metrics=JavaMetrics(jmx_exporter="plain", jmx_port=self._java_port),
+                metrics=JavaMetrics(jmx_exporter="plain", jmx_port=self._ports[name]),
                 jvm_options=(f"-Dlab.scene={self.folder}",),
             )
         )
@@ -156,12 +172,12 @@ class Scene:
         subprocess.run(render, check=True, timeout=60)
         return folder
 
-    def _start_agent(self, alertmanager: str, rules: Path) -> None:
+    def _configure_agent(self, alertmanager: str, rules: Path) -> None:
         config = {
             "brokers": {
                 "ports": [self.cluster.port()],
-                "max_connections": 1000,
-                "max_connections_per_ip": 1000,
+                "max_connections": MOST_CONNECTIONS,
+                "max_connections_per_ip": MOST_CONNECTIONS,
             },
             "clients": {
                 "processes": [{"command": re.escape(str(self.folder))}],
@@ -169,12 +185,8 @@ class Scene:
             },
             "sources": {
                 "java": [
-                    {
-                        "name": "orders",
-                        "url": self.java.jmx_url,
-                        "interval": "2s",
-                        "timeout": "5s",
-                    }
+                    {"name": name, "url": jvm.jmx_url, "interval": "2s", "timeout": "5s"}
+                    for name, jvm in ((ORDERS, self.java), (CROWD, self.crowd))
                 ],
                 "librdkafka": {"unix_socket": str(self.folder / "statistics")},
             },
@@ -188,12 +200,16 @@ class Scene:
                 "rules_file": str(rules),
             },
         }
-        path = self.folder / "brokerwire.yaml"
         text = yaml.safe_dump(config)
-        path.write_text(text.replace("connections_max_idle: 'off'", "connections_max_idle: off"))
-        command = [str(BROKERWIRE), "run", "--config", str(path)]
-        agent = child("agent", command, self.folder / "agent.log")
-        self._stack.callback(agent.kill)
+        self._agent_file.write_text(
+            text.replace("connections_max_idle: 'off'", "connections_max_idle: off")
+        )
+
+    def start_agent(self) -> None:
+        """Start the agent, for the first time or anew, and wait until it serves."""
+        command = [str(BROKERWIRE), "run", "--config", str(self._agent_file)]
+        self.agent = child("agent", command, self.folder / "agent.log")
+        self._stack.callback(self.agent.kill)
         wait_until(
             "the agent to serve",
             lambda: answers(f"http://{self.agent_address}/metrics"),
@@ -220,21 +236,22 @@ class Scene:
             )
 
     def begins(self, alert: str, because: str, /, **labels: str) -> Cause:
-        """Note that a cause begins now."""
+        """Note that a cause begins now; a second try takes the place of the first."""
         noted = Cause(alert, because, labels, time.time())
-        self.causes.append(noted)
+        tried = [each for each in self.causes if (each.alert, each.cause) == (alert, because)]
+        self.causes = [each for each in self.causes if each not in tried] + [noted]
         return noted
 
     def wait_firing(self, *causes: Cause, seconds: float = 90.0) -> None:
-        """Wait until both ways have told of each cause."""
+        """Wait until each way has told of each cause."""
         for cause in causes:
-            for way in WAYS:
+            for way in cause.ways:
                 cause.firing[way] = self._told(way, cause, "firing", cause.began, seconds).at
 
     def wait_resolved(self, *causes: Cause, seconds: float = 120.0) -> None:
-        """Wait until both ways have told that each is over."""
+        """Wait until each way has told that each is over."""
         for cause in causes:
-            for way in WAYS:
+            for way in cause.ways:
                 cause.resolved[way] = self._told(way, cause, "resolved", cause.ended, seconds).at
 
     def _told(self, way: str, cause: Cause, status: str, since: float, seconds: float) -> Told:
@@ -281,8 +298,18 @@ class Scene:
     def _write_times(self) -> None:
         cache = Path(os.environ.get("BROKERWIRE_CACHE") or REPOSITORY / ".cache")
         cache.mkdir(exist_ok=True)
-        record = {"notes": self.notes, "causes": [asdict(cause) for cause in self.causes]}
-        (cache / "alert-times.json").write_text(json.dumps(record, indent=1) + "\n")
+        path = cache / "alert-times.json"
+        before = json.loads(path.read_text()) if path.exists() else {"notes": {}, "causes": []}
+        record = {
+            "notes": {**before["notes"], **self.notes, "thresholds": SHORT["thresholds"]},
+            "causes": [*self._others(before["causes"]), *map(asdict, self.causes)],
+        }
+        path.write_text(json.dumps(record, indent=1) + "\n")
+
+    def _others(self, causes: list[dict]) -> list[dict]:
+        """Return those of earlier runs that this one did not have: not each run has all tests."""
+        mine = {(cause.alert, cause.cause) for cause in self.causes}
+        return [cause for cause in causes if (cause["alert"], cause["cause"]) not in mine]
 
 
 class Recorder:
@@ -319,22 +346,3 @@ class Recorder:
             self._scrapes.append(text)
             due = self._begun + len(self._scrapes) * self.STEP_SECONDS
             self._stop.wait(max(0.0, due - time.time()))
-
-
-@contextmanager
-def probing(address: str, *, interval: float = 1.0) -> Iterator[None]:
-    """Connect and hang up each second, as a TCP health check does."""
-    host, _, port = address.rpartition(":")
-    stop = threading.Event()
-
-    def probe() -> None:
-        while not stop.wait(interval):
-            socket.create_connection((host, int(port)), timeout=5).close()
-
-    thread = threading.Thread(target=probe, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(10)

@@ -1,57 +1,23 @@
-"""From a cause to a webhook, through real Prometheus and through the agent alone.
+"""From a cause to a webhook: healthy clients first, then their connections and their brokers.
 
-One scene for all: the tests run in their order, each with a cause of its own, and each leaves
-healthy clients behind.
+The tests run in their order, each with a cause of its own, and each leaves healthy clients behind.
 """
 
 from __future__ import annotations
 
-import re
 import time
 
 import pytest
-import yaml
 
-from tests.e2e.monitoring import REPOSITORY, eventually, tool
-from tests.e2e.scene import PLACE, TOPIC, WAYS, Recorder, Scene, probing
+from tests.e2e.causes import probing
+from tests.e2e.clients import ALL, FIVE, fill_java
+from tests.e2e.monitoring import eventually, tool
+from tests.e2e.scene import PLACE, TOPIC, Recorder
 from tools.replay_trace import TRACE, read_trace, replay
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
-FIVE = [f"worker-{n}" for n in range(5)]
-ALL = [0, 1, 2]
 HEALTHY_SECONDS = 120.0
-
-
-@pytest.fixture(scope="module")
-def scene(lab_artifacts, tmp_path_factory):
-    with Scene(lab_artifacts, tmp_path_factory.mktemp("scene")) as made:
-        populate(made)
-        yield made
-
-
-def populate(scene) -> None:
-    """Clients of all kinds, five producers in one process among them."""
-    fill_java(scene.java)
-    scene.native.producer("native-p")
-    scene.native.send("native-p", TOPIC, partitions=ALL, rounds=-1, interval=0.5, wait=False)
-    scene.native.consumer("native-c", topics=[TOPIC], group="g-native")
-    scene.wait_data("orders", *FIVE)
-
-
-def fill_java(java) -> None:
-    for number, name in enumerate(["orders", *FIVE]):
-        java.producer(name)
-        # Clients that do the same cannot be told apart: each has records of a size of its own.
-        java.send(
-            name, TOPIC, partitions=ALL, rounds=-1, interval=0.7, size=10 + 17 * number, wait=False
-        )
-    java.producer("payments", properties={"transactional.id": "payments"})
-    java.send("payments", TOPIC, partitions=ALL, rounds=-1, interval=1, size=300, wait=False)
-    java.consumer("billing", topics=[TOPIC], group="g-java")
-    java.admin("operator")
-    java.ask("operator")
-
 
 MANY = ("KafkaClientExcessConnections", "KafkaClientManyInstances")
 
@@ -193,42 +159,3 @@ def test_a_broker_that_moved_leaves_stale_connections(scene):
     scene.cluster.kill_retired()
     stale.ended = time.time()
     scene.wait_resolved(stale)
-
-
-def test_alerts_say_the_same_by_either_way(scene):
-    for told in scene.told("short"):
-        assert told.labels.items() >= PLACE.items()
-        assert told.alert["annotations"]["runbook_url"] == f"docs/runbooks/{told.name}.md"
-        assert told.alert["annotations"]["dashboard_url"].startswith("/d/brokerwire-")
-    labels = {
-        way: {
-            frozenset((told.labels.keys() - {"job", "instance"}) | {told.name})
-            for told in scene.hooks[way].told
-            if told.name in {cause.alert for cause in scene.causes}
-            and told.labels["run"] == "short"
-        }
-        for way in WAYS
-    }
-    assert labels["agent"] <= labels["prometheus"]
-
-
-def test_every_expression_is_evaluated_and_what_should_have_data_has(scene):
-    rules = scene.prometheus.rules()
-    assert {rule["health"] for rule in rules} == {"ok"}, rules
-    names = set()
-    for file in ("alerts.yaml", "recording.yaml"):
-        document = yaml.safe_load((REPOSITORY / "rules" / file).read_text())
-        for rule in (rule for group in document["groups"] for rule in group["rules"]):
-            result = scene.prometheus.query(rule["expr"])
-            names |= set(re.findall(r"\b(?:kafka_client|brokerwire)_\w+(?!\w|:)", rule["expr"]))
-            if "record" in rule:
-                assert result, f"{rule['record']} has no data"
-                assert scene.prometheus.query(rule["record"])
-    assert len(names) > 10
-    empty = [
-        name
-        for name in sorted(names)
-        if ":" not in name and not scene.prometheus.query(f"last_over_time({name}[1h])")
-    ]
-    assert empty == []
-    scene.notes["expressions"] = len(rules)
