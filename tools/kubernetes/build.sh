@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build a real Kubernetes 1.36 from the Go module proxy, for `make e2e-kubernetes`: API server, controller manager,
 # scheduler, kubelet, kubectl, containerd; etcd comes from Debian. And a Prometheus that discovers pods: Debian's is
-# built without. About 17 minutes of CPU and 8 GB of disk.
+# built without. About 18 minutes of CPU and 8 GB of disk.
 # The folder is $BROKERWIRE_CACHE/kubernetes, or .cache/kubernetes in the repository; what is built is left alone.
 set -euo pipefail
 
