@@ -24,6 +24,8 @@ _LEAST_JAVA: Final = 17
 _ADVICE: Final = (
     "apt-get install openjdk-17-jre-headless, or set JAVA_HOME to a JDK of version 17 or later"
 )
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit for the program that it starts."""
 _LOGGING: Final = Path(__file__).parent / "log4j2.properties"
 
 # Small tables, one machine: Delta's and Spark's defaults are made for large clusters.
@@ -70,13 +72,17 @@ def spark_session(
 
     """
     try:
-        from pyspark import SparkConf
+        from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise MissingPartError(
             "the rollups need PySpark: pip install 'brokerwire[spark]'"
         ) from error
     check_java()
+    if _SUBMITTED in os.environ:
+        # What spark-submit was told is known to its JVM only, and a SparkConf asks that one once
+        # there is a way to it. Without this the cluster's job would run on local[*].
+        SparkContext._ensure_initialized()  # noqa: SLF001 -- PySpark has no other way
     conf = SparkConf()
     chosen = dict(_ALWAYS)
     if not conf.contains("spark.master"):

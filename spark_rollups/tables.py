@@ -41,11 +41,12 @@ class Tables:
         return self.spark.read.format("delta").load(self.path(name))
 
     def version(self, name: str) -> int:
-        """Return the number of a table's last commit."""
-        from delta.tables import DeltaTable
-
-        history = DeltaTable.forPath(self.spark, self.path(name)).history(1)
-        return int(history.select("version").first()[0])
+        """Return the number of a table's last commit, without a Spark job for it."""
+        jvm = self.spark._jvm  # noqa: SLF001 -- PySpark has no other way to Delta's log
+        session = self.spark._jsparkSession  # noqa: SLF001
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session, self.path(name))
+        nothing = jvm.scala.Option.empty()
+        return int(log.update(False, nothing, nothing).version())
 
     def create(self, name: str, like: DataFrame, partition: str | None = None) -> None:
         """Make an empty table unless it is there."""
@@ -68,14 +69,14 @@ class Tables:
     ) -> None:
         """Join rows into a table by key: what is there is changed by `updates`, the rest is new.
 
-        One atomic commit that sees what others commit meanwhile (or begins anew). A row that
-        changes nothing is left alone, so that a replay writes no file. `within` limits the part
-        of the table that is looked at; `t` is the table, `s` the rows.
+        One atomic commit that sees what others commit meanwhile (or begins anew). A replay writes
+        the same rows again: Delta copies the files of all rows that match, changed or not, so a
+        condition would only make the plan longer. `within` limits the part of the table that is
+        looked at; `t` is the table, `s` the rows.
         """
         from delta.tables import DeltaTable
 
         same = " AND ".join(f"t.{column} <=> s.{column}" for column in key)
-        news = " OR ".join(f"NOT (t.{column} <=> {value})" for column, value in updates.items())
 
         def merge() -> None:
             merge = (
@@ -84,7 +85,7 @@ class Tables:
                 .merge(rows.alias("s"), f"({within}) AND {same}")
             )
             if updates:
-                merge = merge.whenMatchedUpdate(condition=news, set=dict(updates))
+                merge = merge.whenMatchedUpdate(set=dict(updates))
             merge.whenNotMatchedInsertAll().withSchemaEvolution().execute()
 
         self._retried(merge)
@@ -122,9 +123,20 @@ class Tables:
 
         self._retried(write)
 
-    def hours(self, name: str) -> list[int]:
-        """Return the hours that a table has, counted from the epoch."""
-        return hours_of(self.read(name))
+    def hours(self, name: str, *, after: int | None = None) -> list[int]:
+        """Return the hours that a table has, counted from the epoch; only those after one."""
+        rows = self.read(name)
+        return hours_of(rows if after is None else rows.where(f"hour > {_literal(after)}"))
+
+    def hours_changed(self, name: str, since: int) -> list[int]:
+        """Return the hours that commits after a version have written, from Delta's log."""
+        news = range(since + 1, self.version(name) + 1)
+        if not news:
+            return []
+        commits = [f"{self.path(name)}/_delta_log/{number:020}.json" for number in news]
+        lines = self.spark.read.schema("add struct<partitionValues: map<string, string>>")
+        hour = F.col("add.partitionValues")["hour"].cast("timestamp").alias("hour")
+        return hours_of(lines.json(commits).where("add IS NOT NULL").select(hour))
 
     def count(self, name: str) -> int:
         """Return how many rows a table has; 0 where there is none."""

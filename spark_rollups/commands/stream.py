@@ -4,8 +4,9 @@ from __future__ import annotations
 
 __all__ = ["add_parser"]
 
+import argparse
 import signal
-from typing import TYPE_CHECKING
+from typing import Final
 
 from spark_rollups.commands.arguments import (
     Commands,
@@ -17,8 +18,7 @@ from spark_rollups.commands.arguments import (
 from spark_rollups.commands.kafka import add_kafka_flags, options_of
 from spark_rollups.errors import UsageError
 
-if TYPE_CHECKING:
-    import argparse
+_LOOK_SECONDS: Final = 5
 
 
 def add_parser(commands: Commands) -> None:
@@ -40,6 +40,13 @@ def add_parser(commands: Commands) -> None:
         "--every", default="1 minute", metavar="TIME", help="time between batches (1 minute)"
     )
     parser.add_argument(
+        "--refresh-every",
+        type=_seconds,
+        default=300.0,
+        metavar="SECONDS",
+        help="silver has each batch at once, the tables behind it after so long (300)",
+    )
+    parser.add_argument(
         "--once", action="store_true", help="take what is there since the last time, and end"
     )
     parser.add_argument(
@@ -57,17 +64,25 @@ def _execute(options: argparse.Namespace) -> int:
     if not options.kafka:
         raise UsageError("give the brokers: --kafka HOST:PORT")
     tables = open_tables(options)
-    from spark_rollups.jobs.streaming import start_stream
+    from spark_rollups.jobs.streaming import Stream
 
     limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(options.most_per_batch)}
-    query = start_stream(
-        tables,
-        options_of(options) | limits,
-        options.checkpoint,
-        talk,
-        every=None if options.once else options.every,
-    )
+    stream = Stream(tables, options.checkpoint, talk, refresh_seconds=options.refresh_every)
+    query = stream.run(options_of(options) | limits, every=None if options.once else options.every)
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: query.stop())
-    query.awaitTermination()
+    # Where no messages come there is no batch either: what is stale is made anew here.
+    while not query.awaitTermination(_LOOK_SECONDS):
+        stream.refresh_if_due()
+    stream.refresh()
     return 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be seconds, not {text!r}")
+    return value

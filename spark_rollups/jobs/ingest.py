@@ -7,20 +7,22 @@ __all__ = ["Ingested", "ingest"]
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from spark_rollups.tables import Tables, hours_of
+from pyspark.sql import functions as F
+
 from spark_rollups.transforms.lattice import (
     GREATEST,
     KEY,
     LEAST,
     bad_rows,
     good_rows,
-    has_twins,
     reduce_records,
 )
 from spark_rollups.transforms.parse import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from spark_rollups.tables import Tables
 
 _UPDATES: Final = {
     # greatest and least leave nulls out: what one side knows, the joined row knows.
@@ -46,25 +48,36 @@ def ingest(tables: Tables, texts: DataFrame) -> Ingested:
     """Join `raw, source` into the tables. Done twice it changes nothing."""
     reduced = reduce_records(parse(texts)).persist()
     try:
-        good, bad = good_rows(reduced, twins=has_twins(reduced)), bad_rows(reduced)
+        outline, twins = _outline(reduced)
+        good, bad = good_rows(reduced, twins=twins), bad_rows(reduced)
         tables.create("silver", good, "hour")
         tables.create("quarantine", bad)
-        quarantined = bad.count()
-        if quarantined:
+        if outline.quarantined:
             tables.join(
                 "quarantine",
                 bad,
                 key=("raw_sha256",),
                 updates={"source": "least(t.source, s.source)"},
             )
-        good = good.persist()
-        try:
-            hours = hours_of(good)
-            rows = good.count()
-            if rows:
-                tables.join_hours("silver", good, hours, key=KEY, updates=_UPDATES)
-        finally:
-            good.unpersist()
+        if outline.rows:
+            tables.join_hours("silver", good, outline.hours, key=KEY, updates=_UPDATES)
     finally:
         reduced.unpersist()
-    return Ingested(hours=hours, rows=rows, quarantined=quarantined)
+    return outline
+
+
+def _outline(reduced: DataFrame) -> tuple[Ingested, bool]:
+    """Return what is in it, and whether a key has several rows: one job, which fills the cache."""
+    named = reduced.select(
+        F.expr("unix_seconds(hour) div 3600").alias("hour"),
+        F.struct(*KEY[1:], "raw_sha256").alias("row"),
+    )
+    counts = F.count_distinct("row").alias("rows"), F.count(F.lit(1)).alias("all")
+    found = {each["hour"]: each for each in named.groupBy("hour").agg(*counts).collect()}
+    bad = found.pop(None, None)
+    outline = Ingested(
+        hours=sorted(found),
+        rows=sum(each["rows"] for each in found.values()),
+        quarantined=bad["rows"] if bad else 0,
+    )
+    return outline, any(each["rows"] < each["all"] for each in found.values())

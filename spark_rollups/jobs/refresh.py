@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["refresh"]
 
+from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -38,29 +39,56 @@ def refresh(tables: Tables, touched: Collection[int], say: Callable[[str], None]
     """Write every table anew for the hours of silver that were touched, and what hangs on them.
 
     Raises:
-        RollupsError: another writer changed silver again and again meanwhile.
+        RollupsError: another writer changed the same hours again and again meanwhile.
 
     """
     if not touched:
         return
-    for _ in range(_TRIES):
-        version = tables.version("silver")
+
+    def make_hours() -> list[int]:
         hours = _affected(tables, touched)
         say(f"making {len(hours)} hours anew")
         _write_hours(tables, hours)
-        days = sorted({datetime.fromtimestamp(hour * 3600, UTC).date() for hour in hours})
+        return hours
+
+    hours = _undisturbed(tables, "silver", make_hours)
+    days = sorted({datetime.fromtimestamp(hour * 3600, UTC).date() for hour in hours})
+
+    def make_days() -> list[int]:
         say(f"making {len(days)} days anew")
         _write_days(tables, days)
-        # Another writer's rows may have come in after ours were read; it may also have written
-        # its hours before we wrote ours. Whoever is last looks again.
-        if tables.version("silver") == version:
-            return
-    raise RollupsError("silver kept changing: is one of the writers running wild?")
+        return hours
+
+    def make_days_that_look_back() -> list[int]:
+        _write_days_that_look_back(tables, days)
+        return hours
+
+    _undisturbed(tables, "hourly", make_days)
+    _undisturbed(tables, "daily", make_days_that_look_back)
+
+
+def _undisturbed(tables: Tables, source: str, make: Callable[[], list[int]]) -> list[int]:
+    """Make tables from a source until nobody has changed it meanwhile; return the hours made.
+
+    What another writer committed after ours had read is not in what ours wrote, perhaps over
+    the other's. The other one cannot know; whoever is last looks again.
+    """
+    for _ in range(_TRIES):
+        version = tables.version(source)
+        hours = make()
+        if tables.version(source) == version:
+            return hours
+        # An hour follows from those before it, never from later ones, which a stream keeps adding.
+        if source == "silver" and all(
+            hour > max(hours) for hour in tables.hours_changed(source, version)
+        ):
+            return hours
+    raise RollupsError(f"{source} kept changing: is one of the writers running wild?")
 
 
 def _affected(tables: Tables, touched: Collection[int]) -> list[int]:
     """Return the touched hours, and those whose differences begin at a row of one of them."""
-    later = [hour for hour in tables.hours("silver") if hour > min(touched)]
+    later = tables.hours("silver", after=min(touched))
     if all(hour in touched for hour in later):
         return sorted(touched)
     silver = tables.read("silver").select("hour", *_SERIES)
@@ -92,45 +120,55 @@ def _rows(tables: Tables, hours: Collection[int]) -> DataFrame:
 
 
 def _write_hours(tables: Tables, hours: Collection[int]) -> None:
-    grown = tables.only(increments(_rows(tables, hours)), "hour", hours).persist()
-    try:
-        tables.replace("hourly", hourly(grown), "hour", hours)
-        tables.replace("coverage", coverage(grown), "hour", hours)
+    """Write the tables of hours.
+
+    What one table is made from another is taken from memory: to read a table back that was just
+    written costs more than to make it, where there is little in it.
+    """
+    with ExitStack() as kept:
+        grown = _kept(kept, tables.only(increments(_rows(tables, hours)), "hour", hours))
+        of_hours, covered = _kept(kept, hourly(grown)), _kept(kept, coverage(grown))
+        tables.replace("hourly", of_hours, "hour", hours)
+        tables.replace("coverage", covered, "hour", hours)
         tables.replace("findings", findings(grown), "hour", hours)
-    finally:
-        grown.unpersist()
-    of_hours = tables.only(tables.read("hourly"), "hour", hours)
-    covered = tables.only(tables.read("coverage"), "hour", hours)
-    tables.replace("surge", surge(of_hours, covered), "hour", hours)
+        tables.replace("surge", surge(of_hours, covered), "hour", hours)
 
 
 def _write_days(tables: Tables, days: Collection[date]) -> None:
     of_days = tables.only(tables.read("hourly"), "hour", _hours_of(days))
-    tables.replace("daily", daily(of_days), "day", days)
-    day_rows = tables.only(tables.read("daily"), "day", days).persist()
-    try:
+    with ExitStack() as kept:
+        day_rows = _kept(kept, daily(of_days))
+        tables.replace("daily", day_rows, "day", days)
         tables.replace("top_wasters", top_wasters(day_rows), "day", days)
         tables.replace("savings", savings(day_rows), "day", days)
         tables.replace("version_cohorts", version_cohorts(day_rows), "day", days)
-    finally:
-        day_rows.unpersist()
-    _write_days_that_look_back(tables, days)
 
 
 def _write_days_that_look_back(tables: Tables, days: Collection[date]) -> None:
     """Late data changes the days after it too, where they look back so far."""
-    known = {row["day"] for row in tables.read("daily").select("day").distinct().collect()}
+    last = max(days) + timedelta(days=max(forecast_of.DAYS_BACK, weeks.DAYS_BACK))
+    near = tables.read("daily").where(F.col("day").between(min(days), last))
+    known = {row["day"] for row in near.select("day").distinct().collect()}
     for name, back in (("forecast", forecast_of.DAYS_BACK), ("week_over_week", weeks.DAYS_BACK)):
         after = {day + timedelta(days=ahead) for day in days for ahead in range(back + 1)}
         wanted = after & known | set(days)
         before = {day - timedelta(days=ago) for day in wanted for ago in range(back + 1)}
-        if name == "forecast":
-            hours = tables.only(tables.read("hourly"), "hour", _hours_of(before))
-            rows = forecast_of.forecast(hours, _frame(tables, wanted))
-        else:
-            history = tables.only(tables.read("daily"), "day", before)
-            rows = weeks.week_over_week(history, _frame(tables, wanted))
-        tables.replace(name, rows, "day", wanted)
+        with ExitStack() as kept:
+            if name == "forecast":
+                hours = tables.only(tables.read("hourly"), "hour", _hours_of(before))
+                few = _kept(kept, hours.select(*forecast_of.COLUMNS))
+                rows = forecast_of.forecast(few, _frame(tables, wanted))
+            else:
+                history = tables.only(tables.read("daily"), "day", before)
+                rows = weeks.week_over_week(history, _frame(tables, wanted))
+            tables.replace(name, rows, "day", wanted)
+
+
+def _kept(stack: ExitStack, rows: DataFrame) -> DataFrame:
+    """Keep rows in memory until the stack ends: they are made once for all that follows."""
+    kept = rows.persist()
+    stack.callback(kept.unpersist)
+    return kept
 
 
 def _frame(tables: Tables, days: Collection[date]) -> DataFrame:

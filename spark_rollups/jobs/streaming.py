@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["start_stream"]
+__all__ = ["Stream"]
 
+import threading
+import time
 from typing import TYPE_CHECKING
 
 from spark_rollups.jobs.ingest import ingest
 from spark_rollups.jobs.refresh import refresh
 from spark_rollups.jobs.sources import text_of_kafka
+from spark_rollups.jobs.stale import StaleHours
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,30 +22,61 @@ if TYPE_CHECKING:
     from spark_rollups.tables import Tables
 
 
-def start_stream(
-    tables: Tables,
-    options: Mapping[str, str],
-    checkpoint: str,
-    say: Callable[[str], None],
-    *,
-    every: str | None = None,
-) -> StreamingQuery:
-    """Start the query; without `every` it takes what is there and ends.
+class Stream:
+    """A query that joins a topic into `silver`, and now and then makes the other tables anew.
 
-    The checkpoint only saves work. A batch is done when all tables have it and is committed after
-    that, so one that was interrupted, and all of them after a lost checkpoint, come again: the
-    same greatest values. There is no watermark: a record is never too late.
+    The checkpoint only saves work. A batch is committed to it once silver has its records and the
+    hours to make anew are written down, so one that was interrupted, and all of them after a lost
+    checkpoint, come again: the same greatest values. There is no watermark: a record is never too
+    late. The tables behind silver cost the same for one new record as for a million, so they are
+    not made with each batch.
     """
 
-    def take(messages: DataFrame, number: int) -> None:
-        loaded = ingest(tables, text_of_kafka(messages))
-        say(
-            f"batch {number}: {loaded.rows} rows in {len(loaded.hours)} hours,"
-            f" {loaded.quarantined} quarantined"
-        )
-        refresh(tables, loaded.hours, say)
+    def __init__(
+        self,
+        tables: Tables,
+        checkpoint: str,
+        say: Callable[[str], None],
+        *,
+        refresh_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tables = tables
+        self._checkpoint = checkpoint
+        self._say = say
+        self._refresh_seconds = refresh_seconds
+        self._clock = clock
+        self._stale = StaleHours(tables.spark, checkpoint)
+        self._refreshed_at = clock()
+        self._busy = threading.Lock()
 
-    reader = tables.spark.readStream.format("kafka").options(**options)
-    writer = reader.load().writeStream.option("checkpointLocation", checkpoint).foreachBatch(take)
-    trigger = {"processingTime": every} if every else {"availableNow": True}
-    return writer.trigger(**trigger).start()
+    def run(self, options: Mapping[str, str], *, every: str | None = None) -> StreamingQuery:
+        """Start the query; without `every` it takes what is there and ends."""
+        reader = self._tables.spark.readStream.format("kafka").options(**options)
+        writer = reader.load().writeStream.option("checkpointLocation", self._checkpoint)
+        trigger = {"processingTime": every} if every else {"availableNow": True}
+        return writer.foreachBatch(self.take).trigger(**trigger).start()
+
+    def take(self, messages: DataFrame, number: int) -> None:
+        """Join one batch of messages into the tables."""
+        with self._busy:
+            loaded = ingest(self._tables, text_of_kafka(messages))
+            self._stale.add(loaded.hours)
+            self._say(
+                f"batch {number}: {loaded.rows} rows in {len(loaded.hours)} hours,"
+                f" {loaded.quarantined} quarantined"
+            )
+        self.refresh_if_due()
+
+    def refresh_if_due(self) -> None:
+        """Make the stale hours anew if the last time was long enough ago."""
+        if self._clock() - self._refreshed_at >= self._refresh_seconds:
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Make the stale hours anew, those too that an earlier run left."""
+        with self._busy:
+            hours = self._stale.all()
+            refresh(self._tables, hours, self._say)
+            self._stale.remove(hours)
+            self._refreshed_at = self._clock()

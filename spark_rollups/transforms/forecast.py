@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DAYS_BACK", "forecast"]
+__all__ = ["COLUMNS", "DAYS_BACK", "forecast"]
 
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +18,10 @@ DAYS_BACK: Final = 6
 
 _BROKER: Final = ("kafka_cluster", "broker_id", "broker")
 _CLIENTS: Final = tuple(name for name in DIMS if name not in {"class", "cause"})
+COLUMNS: Final = (
+    *("hour", *DIMS, "peak_connections", "connections", "expected", "broker_max_connections"),
+)
+"""What is read of `hourly`."""
 
 
 def forecast(hours: DataFrame, days: DataFrame) -> DataFrame:

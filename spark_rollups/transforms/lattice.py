@@ -13,7 +13,6 @@ __all__ = [
     "LEAST",
     "bad_rows",
     "good_rows",
-    "has_twins",
     "reduce_records",
     "state",
 ]
@@ -87,17 +86,11 @@ def _packed(name: str) -> Column:
     return F.shiftleft(F.col("seq"), _SHARED_BITS) + value
 
 
-def has_twins(reduced: DataFrame) -> bool:
-    """Tell whether a key has several rows: somebody wrote a series with other dimensions."""
-    good = reduced.where("reason IS NULL").groupBy(*KEY).agg(F.count(F.lit(1)).alias("rows"))
-    return not good.where("rows > 1").isEmpty()
-
-
 def good_rows(reduced: DataFrame, *, twins: bool = True) -> DataFrame:
     """Return silver's rows: one a key, whatever somebody wrote into the dimensions.
 
-    Without `twins` there is nothing to reduce: Spark would sort all rows by their key to find the
-    greatest of texts that are alone.
+    Without `twins`, rows of one series with other dimensions, there is nothing to reduce: Spark
+    would sort all rows by their key to find the greatest of texts that are alone.
     """
     good = reduced.where("reason IS NULL")
     if not twins:

@@ -73,10 +73,11 @@ def _reason() -> Column:
             ),
         ),
         (F.col("kind").isNull(), "no kind"),
-        (~F.col("kind").isin(*schemas.KINDS), F.concat(F.lit("unknown kind "), F.col("kind"))),
+        # Without the word itself: reasons are counted, and anybody may write any number of words.
+        (~F.col("kind").isin(*schemas.KINDS), "unknown kind"),
         *_missing(),
         *(
-            (~F.col(name).isin(*values), F.concat(F.lit(f"unknown {name} "), F.col(name)))
+            (~F.col(name).isin(*values), f"unknown {name}")
             for name, values in schemas.enumerations().items()
         ),
         # greatest and least leave nulls out, which is what is wanted here: null is "not known".

@@ -1,0 +1,44 @@
+"""Hours whose tables are behind `silver`: written down before a batch of the stream is done."""
+
+from __future__ import annotations
+
+__all__ = ["StaleHours"]
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import SparkSession
+
+
+class StaleHours:
+    """A folder with an empty file for each hour that is to be made anew.
+
+    It lies in the stream's checkpoint: if that is lost, all messages come again and so do their
+    hours. Only names are written, so a kill cannot leave half of one; through Hadoop, so that any
+    store that holds a checkpoint will do.
+    """
+
+    def __init__(self, spark: SparkSession, checkpoint: str) -> None:
+        self._path: Any = spark._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001 -- no public way
+        self._folder = self._path(checkpoint, "stale_hours")
+        self._files = self._folder.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
+
+    def add(self, hours: Iterable[int]) -> None:
+        """Remember hours; done twice it changes nothing."""
+        for hour in hours:
+            self._files.create(self._path(self._folder, str(hour)), True).close()
+
+    def all(self) -> list[int]:
+        """Return the hours that wait."""
+        if not self._files.exists(self._folder):
+            return []
+        return sorted(
+            int(each.getPath().getName()) for each in self._files.listStatus(self._folder)
+        )
+
+    def remove(self, hours: Iterable[int]) -> None:
+        """Forget hours that have been made anew."""
+        for hour in hours:
+            self._files.delete(self._path(self._folder, str(hour)), False)

@@ -1,0 +1,50 @@
+"""The stream's tables behind silver: made when it is time, and by the next stream after a kill."""
+
+from __future__ import annotations
+
+from tests.spark.fleets import quiet
+from tests.spark.journals import START_MS, Agent
+
+HOUR = START_MS // 3_600_000
+
+
+def test_what_a_killed_stream_had_not_made_the_next_one_makes(spark, tables, tmp_path):
+    from spark_rollups.jobs.stale import StaleHours
+    from spark_rollups.jobs.streaming import Stream
+
+    agent = Agent()
+    agent.series(1)
+    for _ in range(61):
+        agent.grow(1, connection_ms=60_000, useful_ms=60_000, opened=1)
+        agent.write()
+    messages = spark.createDataFrame(
+        [(line.encode(), "journal", 0, offset) for offset, line in enumerate(agent.lines())],
+        "value binary, topic string, partition int, offset long",
+    )
+    checkpoint, now = str(tmp_path / "checkpoint"), 0.0
+    stale = StaleHours(spark, checkpoint)
+    assert stale.all() == []
+
+    def stream():
+        return Stream(tables, checkpoint, quiet, refresh_seconds=60, clock=lambda: now)
+
+    killed = stream()
+    now = 59.0
+    killed.take(messages, 0)
+    assert tables.count("silver") == 4
+    assert stale.all() == [HOUR, HOUR + 1]
+    assert not tables.exists("hourly")
+
+    following = stream()
+    now = 59.0 + 59.0
+    following.refresh_if_due()
+    assert not tables.exists("hourly")
+    now = 59.0 + 60.0
+    following.refresh_if_due()
+    rows = tables.read("hourly").orderBy("hour").select("connection_ms", "opened").collect()
+    assert [tuple(map(int, row)) for row in rows] == [(3_600_000, 60), (60_000, 1)]
+    assert stale.all() == []
+
+    made = tables.version("hourly")
+    following.refresh()
+    assert tables.version("hourly") == made
