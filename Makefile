@@ -8,7 +8,7 @@ HELM := $(if $(BROKERWIRE_CACHE),$(BROKERWIRE_CACHE),.cache)/helm/current
 FOR ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check prepare test test-fast test-spark test-ondemand bench golden lock clean
+.PHONY: help demo setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check prepare test test-fast test-spark test-ondemand bench bench-rollups golden lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -29,6 +29,10 @@ $(VENV)/.test: requirements/test.txt $(BIN)/brokerwire
 
 $(VENV)/.spark: requirements/spark.txt $(VENV)/.test
 	$(BIN)/pip install --quiet --require-hashes -r requirements/spark.txt
+	@touch $@
+
+$(VENV)/.bench: requirements/bench.txt $(VENV)/.test
+	$(BIN)/pip install --quiet --require-hashes -r requirements/bench.txt
 	@touch $@
 
 setup: $(VENV)/.test ## Install brokerwire and what its tests need into .venv
@@ -97,8 +101,11 @@ prepare:
 	$(MAKE) --no-print-directory setup tools && \
 	$(MAKE) --no-print-directory container-tools prometheus lab $(VENV)/.spark && wait $$helm
 
-bench: setup ## Make the figures of docs/performance.md (half an hour)
+bench: setup ## Make the figures of docs/performance.md (half an hour), those of the rollups left as they are
 	$(BIN)/python -m bench
+
+bench-rollups: setup $(VENV)/.spark $(VENV)/.bench tools ## Those of the rollups: Spark, DuckDB, Polars, up to 50 million records (hours)
+	$(BIN)/python -m bench rollups
 
 golden: setup ## Record the golden files anew
 	$(BIN)/python -m tools.record_sock_diag
@@ -108,6 +115,7 @@ lock: ## Lock the requirements anew, with hashes and without addresses
 	uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml -o requirements/runtime.txt
 	uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --group test -o requirements/test.txt
 	uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml --extra spark --constraint requirements/test.txt -o requirements/spark.txt
+	uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 --constraint requirements/spark.txt --group bench -o requirements/bench.txt
 
 clean: ## Remove what was installed and built here
 	rm -rf $(VENV) .cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

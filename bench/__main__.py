@@ -1,7 +1,9 @@
 """`python -m bench`: run every benchmark and write docs/performance.md from what they print.
 
 `python -m bench journal` runs the sections alone whose commands are of that name, and leaves the
-others as they are.
+others as they are. `rollups` needs Spark, DuckDB and Polars and takes long: it runs only when it is
+named (`make bench-rollups`). More of a command names it more closely:
+`python -m bench 'rollups --copies 10'`; with BENCH_FOLDER its fleet is kept for the next size.
 """
 
 from __future__ import annotations
@@ -59,30 +61,78 @@ SECTIONS: list[tuple[str, list[list[str]]]] = [
     ),
 ]
 
+ROLLUPS = """\
+## The rollups
+
+CPU time of a process and all that it starts, once each, no medians; `without the session` is
+without what Spark takes to start and stop. `peak` is the resident memory of all its processes; of
+the 3 GiB of heap that it may have Spark takes what it finds. The goal is at most 2.5 times the
+floor; docs/rollups.md says what became of it.
+
+The JSON is parsed once, by `batch`, and what is kept is Parquet: so there are two floors. In the
+table of the JSON it is Spark parsing every field and adding up one number of each record (a hash of
+all its fields). In those of Parquet it is Spark reading every column and adding up the same; the
+sum of one column, which reads no other, is shown too. From Parquet all contenders make the same:
+`silver`, one row a series and hour, then `hourly` of that. Their `hourly` is compared, every figure
+of every row, and must be equal, but for the number of clients, where Spark makes a sketch that can
+be added up and the others count. The records of the larger sizes are those of one fleet so many
+times over, each time of other agents and services.
+"""
+
+# It needs what the others do not, and runs only where it is asked for.
+BY_NAME: list[tuple[str, list[list[str]]]] = [
+    (
+        ROLLUPS,
+        [
+            ["bench.rollups", "--copies", "1", "--ingest"],
+            ["bench.rollups", "--copies", "10", "--cores", "1", "2"],
+            ["bench.rollups", "--copies", "50"],
+        ],
+    ),
+]
+
 
 def _known() -> dict[str, str]:
-    """Return the sections of the page as it is, by their headings."""
-    sections = ("\n" + PAGE.read_text()).split("\n## ")[1:]
-    return {text.partition("\n")[0]: f"## {text}" for text in sections}
+    """Return what the page says under each command."""
+    known = {}
+    for part in ("\n" + PAGE.read_text()).split("\n`python -m ")[1:]:
+        command, _, rest = part.partition("`\n")
+        known[command] = rest.partition("\n## ")[0].strip()
+    return known
+
+
+def _is_wanted(command: str, wanted: list[str], *, by_name: bool) -> bool:
+    if not wanted:
+        return not by_name
+    return any(f"{command} ".startswith(f"bench.{name} ") for name in wanted)
+
+
+def _page(head: str, known: dict[str, str]) -> str:
+    parts = [head]
+    for text, commands in [*SECTIONS, *BY_NAME]:
+        names = [name for name in map(" ".join, commands) if name in known]
+        if names:
+            parts += [text, *(f"`python -m {name}`\n\n{known[name]}\n" for name in names)]
+    return "\n".join(parts)
 
 
 def main() -> None:
-    """Run all, one after the other, and write the page."""
-    wanted, known = sys.argv[1:], _known()
+    """Run one after the other, and write the page after each."""
+    wanted = sys.argv[1:]
     head = HEAD.format(kernel=platform.release(), python=platform.python_version())
-    parts = [PAGE.read_text().partition("\n## ")[0] if wanted else head]
-    for text, commands in SECTIONS:
-        if wanted and not {command[0].removeprefix("bench.") for command in commands} & {*wanted}:
-            parts.append(known[text.partition("\n")[0].removeprefix("## ")])
-            continue
-        parts.append(text)
-        for command in commands:
-            print("python -m", *command, file=sys.stderr, flush=True)
+    if wanted:
+        head = PAGE.read_text().partition("\n## ")[0]
+    for sections in (SECTIONS, BY_NAME):
+        for command in (command for _, commands in sections for command in commands):
+            name = " ".join(command)
+            if not _is_wanted(name, wanted, by_name=sections is BY_NAME):
+                continue
+            print("python -m", name, file=sys.stderr, flush=True)
             done = subprocess.run(
                 [sys.executable, "-m", *command], stdout=subprocess.PIPE, check=True, text=True
             )
-            parts.append(f"`python -m {' '.join(command)}`\n\n{done.stdout.strip()}\n")
-    PAGE.write_text("\n".join(parts))
+            # Read only now: others may have written their own part meanwhile.
+            PAGE.write_text(_page(head, _known() | {name: done.stdout.strip()}))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""What do the rollups cost?
+"""What do the rollups cost, against DuckDB, Polars, and Spark doing hardly anything?
 
-    python -m bench.rollups --records 1000000
+    python -m bench.rollups --copies 10
 
-A simulated fleet's journals in a folder of their own. Each contender is a fresh process; its CPU
-time is that of all that it starts, and has a column without what an empty session costs. The
-floors: Spark reading the same lines and doing nothing with them, and Spark parsing them and adding
-up one column. `one new hour` is a second run after one more hour has arrived.
+A simulated fleet's records in Parquet, so many times over; then `silver` and `hourly` of them by
+each contender, a fresh process each. What the three engines wrote must be equal, else it fails.
+With `--ingest` what comes before: the JSON of the fleet once, read, parsed, and into all tables.
 """
 
 from __future__ import annotations
@@ -16,131 +15,211 @@ import argparse
 import json
 import os
 import platform
-import resource
-import shutil
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-ROOT = Path(__file__).parent.parent
-# A pod of the simulated fleet writes about so many records an hour; the run counts them anyway.
-RECORDS_AN_AGENT_HOUR = 700
-HOUR_MS = 3_600_000
+import duckdb
+import polars as pl
 
-SESSION = "from spark_rollups.session import spark_session; s = spark_session('bench', memory='3g')"
-READ = f"""{SESSION}
-lines = s.read.option("lineSep", "\\n").text("{{journal}}")
-lines.selectExpr("max(length(value))").collect()
-"""
-SUM = f"""{SESSION}
-from spark_rollups.jobs.sources import texts_of_files
-from spark_rollups.transforms.parse import parse
-parse(texts_of_files(s, ["{{journal}}"])).selectExpr("sum(connection_ms)").collect()
-"""
-BATCH = """
-import sys
-from spark_rollups.cli import main
-sys.exit(main(["batch", "--input", "{journal}", "--tables", "{tables}", "--memory", "3g"]))
-"""
+from bench.fleet_on_paper import Measured, table
+from bench.processes import Cost, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+HOURS = 24
+# What is no whole number: one division of two that are held against each other, or a sketch.
+NO_SPARK = ("`simulate`", "DuckDB", "Polars")
+KEY = (
+    *("hour", "kafka_cluster", "cluster", "namespace", "service", "client_kind", "library"),
+    *("library_version", "broker_id", "broker", "class", "cause"),
+)
+COPIED = ("agent_id", "boot_id", "service")
+SKETCH = ("clients", "clients_sketch")
+COMMAND = "import sys; from spark_rollups.cli import main; sys.exit(main(sys.argv[1:]))"
+SPARK, DUCKDB, POLARS = (f"bench.rollups_in_{name}" for name in ("spark", "duckdb", "polars"))
 
 
 def main() -> None:
-    """Measure one size and print its table."""
+    """Measure one size and print its tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--hours", type=int, default=24)
+    parser.add_argument("--agents", type=int, default=94, help="94 write a million records a day")
+    parser.add_argument("--copies", type=int, default=1, help="the fleet's records so many times")
+    parser.add_argument("--cores", type=int, nargs="+", default=[2], help="of Spark, in turn")
+    parser.add_argument("--ingest", action="store_true", help="measure the way of the JSON, too")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-rollups-") as folder:
-        print(_measure(Path(folder), options.records, options.hours))
+    with tempfile.TemporaryDirectory(prefix="bench-rollups-") as scratch:
+        # The fleet is the same each time: whoever measures several sizes may keep it.
+        kept = Path(os.environ.get("BENCH_FOLDER", scratch))
+        for part in _measure(Path(scratch), kept, options):
+            print(part, end="\n\n", flush=True)
 
 
-def _measure(folder: Path, records: int, hours: int) -> str:
-    fleet = folder / "fleet"
-    agents = max(1, records // hours // RECORDS_AN_AGENT_HOUR)
-    simulate = ["simulate", "--agents", str(agents), "--hours", str(hours), "--out", str(fleet)]
-    made = _run(f"from spark_rollups.cli import main; main({[*simulate, '--no-truth']!r})")
-    before, new = _split(fleet / "journal", folder, hours)
-    tables = folder / "tables"
-    session = _run(f"{SESSION}\ns.range(1).collect()")
-    journal, old = str(folder / "all"), sum(before.values())
-    total = old + sum(new.values())
-    contenders = [
-        ("simulate (one process a core, no truth)", made, total),
-        ("empty Spark session", session, 0),
-        ("floor: lines read", _run(READ.format(journal=journal)), total),
-        ("floor: lines parsed, one sum", _run(SUM.format(journal=journal)), total),
-        ("batch: all tables", _run(BATCH.format(journal=folder / "old", tables=tables)), old),
+def _measure(folder: Path, kept: Path, options: argparse.Namespace) -> Iterator[str]:
+    fleet, once = kept / "fleet", kept / "once"
+    simulated = None
+    if not fleet.exists():
+        size = [f"--agents={options.agents}", f"--hours={HOURS}", "--shards=8", "--no-truth"]
+        simulated = run("-c", COMMAND, "simulate", *size, f"--out={fleet}")
+    summary = json.loads((fleet / "truth" / "summary.json").read_text())
+    assert summary["order"]["agents"] == options.agents, fleet
+    session = _spark("session", 2, "none")
+    if options.ingest:
+        yield from _ingest(folder, fleet / "journal", summary, simulated, session)
+    if not once.exists():
+        _spark("records", 2, fleet / "journal", once)
+    records = _copied(once, kept / "copies", folder / "records", options.copies)
+    rows = [
+        ("empty Spark session", session),
+        ("floor of one column: Spark, one sum", _spark("column", 2, records)),
+        ("**floor**: Spark, all columns and one sum", _spark("columns", 2, records)),
     ]
-    for path in (folder / "new").iterdir():
-        shutil.move(path, folder / "old" / path.name)
-    again = _run(BATCH.format(journal=folder / "old", tables=tables))
-    contenders.append(("batch: one new hour", again, sum(new.values())))
-    contenders.append(
-        ("batch: nothing new", _run(BATCH.format(journal=folder / "old", tables=tables)), 0)
-    )
-    size = sum(path.stat().st_size for path in (folder / "all").iterdir())
-    silver = sum(path.stat().st_size for path in (tables / "silver").rglob("*.parquet"))
+    for cores in options.cores:
+        name = f"rollups, Spark on {cores} core{'s' if cores > 1 else ''}"
+        rows.append((name, _spark("rollups", cores, records, _new(folder / f"spark-{cores}"))))
+    rows.append(("DuckDB", run("-m", DUCKDB, str(records), _new(folder / "duckdb"), "2")))
+    os.environ["POLARS_MAX_THREADS"] = "2"
+    rows.append(("Polars", run("-m", POLARS, str(records), _new(folder / "polars"))))
+    groups, series = _check_equal(folder)
+    count = summary["lines"] * options.copies
+    parquet = sum(path.stat().st_size for path in records.iterdir())
     head = (
-        f"{total:,} records of {agents} agents in {hours} hours, {size / 1e6:,.0f} MB of JSON,"
-        f" {silver / 1e6:,.1f} MB of silver; Linux {platform.release()},"
-        f" Python {platform.python_version()}, {os.cpu_count()} CPUs\n\n"
-        "| contender | records | CPU s | without the session | seconds | records / CPU s |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: |\n"
+        f"{count:,} records of {options.agents * options.copies:,} agents in {HOURS} hours,"
+        f" {parquet / 1e6:,.0f} MB of Parquet, to {series:,} rows of silver and {groups:,} of"
+        f" hourly, equal in all; Linux {platform.release()}, Python {platform.python_version()},"
+        f" {os.cpu_count()} CPUs\n\n"
     )
-    return head + "\n".join(_row(*each, session[0]) for each in contenders)
+    yield head + _table(rows, session, floor=2, records=count)
 
 
-def _row(name: str, cost: tuple[float, float], records: int, session: float) -> str:
-    own = cost[0] - session if "simulate" not in name else cost[0]
-    speed = f"{records / own:,.0f}" if records and own > 0 else ""
-    return f"| {name} | {records:,} | {cost[0]:.1f} | {own:.1f} | {cost[1]:.1f} | {speed} |"
+def _copied(once: Path, kept: Path, records: Path, copies: int) -> Path:
+    """Make so many files of the records of one, each time with other agents and services."""
+    kept.mkdir(exist_ok=True)
+    records.mkdir()
+    with duckdb.connect(config={"threads": 2, "memory_limit": "3GB"}) as database:
+        for copy in range(copies):
+            path = kept / f"{copy:03}.parquet"
+            names = ", ".join(f"{name} || '-{copy}' AS {name}" for name in COPIED)
+            if not path.exists():
+                database.execute(
+                    f"COPY (SELECT * REPLACE ({names}) FROM '{once}/*.parquet')"
+                    f" TO '{path}.part' (FORMAT parquet)"
+                )
+                Path(f"{path}.part").rename(path)
+            (records / path.name).hardlink_to(path)
+    return records
 
 
-def _run(program: str) -> tuple[float, float]:
-    """Return the CPU seconds and the seconds of a program."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+def _ingest(
+    folder: Path, journal: Path, summary: dict[str, Any], simulated: Cost | None, session: Cost
+) -> Iterator[str]:
+    tables = folder / "tables"
+    command = ["batch", f"--input={journal}", f"--tables={tables}", "--memory=3g"]
+    read = _spark("lines", 2, journal)
+    parsed = _spark("parsed", 2, journal)
+    into_all, again = (run("-c", COMMAND, *command) for _ in range(2))
+    rows = [
+        ("empty Spark session", session),
+        ("lines read, and their lengths added up", read),
+        ("**floor**: lines parsed, all fields and one sum", parsed),
+        ("`batch`: into all tables", into_all),
+        ("`batch` again: nothing new", again),
+        *([(f"{NO_SPARK[0]}, which wrote it", simulated)] if simulated else []),
+    ]
+    kept, silver = (
+        sum(path.stat().st_size for path in part.rglob("*.parquet"))
+        for part in (tables, tables / "silver")
     )
-    seconds = time.monotonic() - began
-    if done.returncode != 0:
-        raise SystemExit(done.stderr[-4000:])
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return used, seconds
+    count, text = summary["lines"], summary["bytes"]
+    head = (
+        f"{count:,} records as JSON: {text / 1e6:,.0f} MB, {text / count:,.0f} bytes each. The"
+        f" tables have {kept / 1e6:,.1f} MB, {kept / count:,.1f} bytes for each record;"
+        f" {silver / 1e6:,.1f} MB of that is silver.\n\n"
+    )
+    known = (pl.col("kind") == "connections") & (pl.col("opened").is_not_null())
+    clients = (
+        pl.scan_parquet(f"{tables}/silver/**/*.parquet", hive_partitioning=True)
+        .filter(known)
+        .select(pl.struct("hour", "agent_id", "process", "client_id").n_unique())
+        .collect()
+        .item()
+    )
+    paper = Measured(
+        agents=summary["order"]["agents"],
+        clients=clients / HOURS,
+        hours=HOURS,
+        records=count,
+        json_bytes=text,
+        table_bytes=kept,
+        run_cpu=again.cpu,
+        records_cpu=into_all.cpu - again.cpu,
+    )
+    yield head + _table(rows, session, floor=2, records=count)
+    yield table(paper)
 
 
-def _split(journal: Path, folder: Path, hours: int) -> tuple[dict[str, int], dict[str, int]]:
-    """Put the last hour's lines apart from the others, and all of them together elsewhere."""
-    old: dict[str, int] = {}
-    new: dict[str, int] = {}
-    for name in ("all", "old", "new"):
-        (folder / name).mkdir()
-    last = None
-    for number, path in enumerate(sorted(journal.rglob("*.jsonl"))):
-        name = f"{number:06}.jsonl"
-        lines = path.read_text("utf-8").splitlines(keepends=True)
-        if last is None:
-            first = min(json.loads(line)["at_ms"] for line in lines)
-            last = ((first - 1) // HOUR_MS + hours - 1) * HOUR_MS
-        late = [_at_ms(line) > last for line in lines]
-        parts = {"all": lines, "old": [], "new": []}
-        for line, is_late in zip(lines, late, strict=True):
-            parts["new" if is_late else "old"].append(line)
-        for part, text in parts.items():
-            if text:
-                target = folder / part / (f"new-{name}" if part == "new" else name)
-                target.write_text("".join(text), "utf-8")
-        old[name], new[name] = len(parts["old"]), len(parts["new"])
-        path.unlink()
-    return old, new
+def _table(rows: Sequence[tuple[str, Cost]], session: Cost, *, floor: int, records: int) -> str:
+    lines = [
+        "| | CPU s | without the session | of the floor | seconds | peak MiB | records / CPU s |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    base = rows[floor][1].cpu - session.cpu
+    for name, cost in rows:
+        own = cost.cpu - (0 if name.startswith(NO_SPARK) else session.cpu)
+        speed = f"{records / own:,.0f}" if own > 0.05 else ""
+        lines.append(
+            f"| {name} | {cost.cpu:.1f} | {own:.1f} | {own / base:.2f} | {cost.seconds:.1f} |"
+            f" {cost.peak_mib:,.0f} | {speed} |"
+        )
+    return "\n".join(lines)
 
 
-def _at_ms(line: str) -> int:
-    """Find the time without parsing the line."""
-    return int(line.partition('"at_ms":')[2].partition(",")[0])
+def _spark(what: str, cores: int, *rest: object) -> Cost:
+    return run("-m", SPARK, what, str(cores), *map(str, rest))
+
+
+def _new(folder: Path) -> str:
+    folder.mkdir()
+    return str(folder)
+
+
+def _check_equal(folder: Path) -> tuple[int, int]:
+    """Hold the tables of all engines against each other; return how many rows each has."""
+    made = sorted(path.parent for path in folder.glob("*/hourly.parquet"))
+    assert len(made) >= 3, made
+    first = _hourly(made[0])
+    for other in made[1:]:
+        rows = _hourly(other)
+        exact = [name for name in first.columns if name not in SKETCH]
+        assert set(first.columns) - {*SKETCH} == set(rows.columns) - {*SKETCH}, other
+        for name in exact:
+            same = first[name].equals(rows[name], null_equal=True)
+            assert same, f"{made[0].name} and {other.name} do not agree on {name}"
+        error = (first["clients"] - rows["clients"]).abs() / first["clients"]
+        assert (error.max() or 0) < 0.1, f"{other.name}: {error.max()}"
+    return len(first), pl.scan_parquet(_files(made[0] / "silver.parquet")).select(
+        pl.len()
+    ).collect().item()
+
+
+def _hourly(folder: Path) -> pl.DataFrame:
+    """Read a table as numbers of the same types, in order of its key."""
+    rows = pl.read_parquet(_files(folder / "hourly.parquet"))
+    if rows["hour"].dtype.is_temporal():
+        rows = rows.with_columns(pl.col("hour").dt.epoch("ms"))
+    whole = [
+        pl.col(name).cast(pl.Int64)
+        for name, kind in rows.schema.items()
+        if kind.is_integer() or kind.is_decimal()
+    ]
+    buckets = pl.col("lifetime_buckets").cast(pl.List(pl.Int64))
+    names = sorted(set(rows.columns) - {"all_ended", "clients_sketch"})
+    return rows.with_columns(*whole, buckets).select(names).sort(KEY)
+
+
+def _files(path: Path) -> str:
+    return f"{path}/*.parquet" if path.is_dir() else str(path)
 
 
 if __name__ == "__main__":
