@@ -18,7 +18,7 @@ from spark_rollups.jobs.sources import texts_of_files
 from spark_rollups.session import spark_session
 from spark_rollups.transforms.hourly import hourly
 from spark_rollups.transforms.increments import increments
-from spark_rollups.transforms.lattice import good_rows, has_twins, reduce_records
+from spark_rollups.transforms.lattice import KEY, good_rows, reduce_records
 from spark_rollups.transforms.parse import parse
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def _sum(records: DataFrame) -> None:
 
 def _rollups(spark: SparkSession, source: str, out: str) -> None:
     reduced = reduce_records(spark.read.parquet(source)).persist()
-    good = good_rows(reduced, twins=has_twins(reduced))
+    keys = reduced.groupBy(*KEY).count()
+    good = good_rows(reduced, twins=not keys.where("count > 1").isEmpty())
     good.write.parquet(f"{out}/silver.parquet")
     reduced.unpersist()
     silver = spark.read.parquet(f"{out}/silver.parquet")
