@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.errors import SourceDecodeError
@@ -300,3 +303,24 @@ def test_no_dialect_can_be_mistaken_for_another():
             labels = (dialect.client_labels, dialect.node_labels, type(meaning.figure))
             by_labels.setdefault(labels, set()).add((meaning.kind, meaning.figure))
         assert all(len(different) == 1 for different in by_labels.values()), name
+
+
+@pytest.mark.parametrize(
+    ("name", "client_id"), [("orders", "orders"), ('"billing, \\"old\\""', '"billing, \\"old\\""')]
+)
+def test_our_rules_for_jmx_exporter_keep_protocol_and_cipher(name, client_id):
+    """The bean is named as kafka-clients 4.4 names it: its own tags come after the client's."""
+    bean = (
+        f"kafka.producer<type=producer-metrics, client-id={name},"
+        " cipher=TLS_AES_256_GCM_SHA384, protocol=TLSv1.3><>connections"
+    )
+    rules = yaml.safe_load(Path("examples/jmx_exporter/brokerwire.yaml").read_text("utf-8"))[
+        "rules"
+    ]
+    rule, found = next((rule, m) for rule in rules if (m := re.fullmatch(rule["pattern"], bean)))
+    labels = {key: found[int(value[1:])] for key, value in rule["labels"].items()}
+    assert labels == {
+        "client_id": client_id,
+        "protocol": "TLSv1.3",
+        "cipher": "TLS_AES_256_GCM_SHA384",
+    }
