@@ -29,7 +29,9 @@ def wait_for_pods(address: str, wanted: Collection[tuple[str, str]]) -> float:
     def told() -> bool:
         listed = _asked(address, "/api/v1/networks")["networks"]
         paths = {(each["namespace"], each["pod"]): each["path"] for each in listed}
-        return all(_seen(address, paths[name]) == SETTLED for name in wanted)
+        seen = {name: _seen(address, paths[name]) for name in wanted}
+        assert all(each == SETTLED for each in seen.values()), seen
+        return True
 
     wait_for("both clients to be seen from the node", told)
     lines = get(f"http://{address}:10920/metrics").decode().splitlines()
