@@ -77,6 +77,9 @@ sum of one column, which reads no other, is shown too. From Parquet all contende
 of every row, and must be equal, but for the number of clients, where Spark makes a sketch that can
 be added up and the others count. The records of the larger sizes are those of one fleet so many
 times over, each time of other agents and services.
+
+A batch that comes each hour takes what is new: it is measured with a small fleet, whose table holds
+a day or five weeks.
 """
 
 # It needs what the others do not, and runs only where it is asked for.
@@ -87,6 +90,7 @@ BY_NAME: list[tuple[str, list[list[str]]]] = [
             ["bench.rollups", "--copies", "1", "--ingest"],
             ["bench.rollups", "--copies", "10", "--cores", "1", "2"],
             ["bench.rollups", "--copies", "50"],
+            ["bench.new_hour"],
         ],
     ),
 ]

@@ -65,8 +65,8 @@ class Attributor:
         """Whether a free socket may still turn out to be some free node.
 
         While nothing was learned of its listener, anything may be; after that, what fits. Where
-        several sockets fit fewer nodes, those that stay without one are too many, whichever of
-        them it really is: the matching is the largest that there is.
+        several sockets have the totals of fewer nodes, those that stay without one are too many,
+        whichever of them it really is: the matching is the largest that there is.
         """
         for state in self._sources.values():
             socket = state.sockets.get(cookie)
@@ -79,7 +79,9 @@ class Attributor:
             waits = socket.left_over < CLAIMABLE_READS
             for row, pair in socket.pairs.items():
                 ruled_out = plain and pair.is_settled and pair.offsets() and not pair.is_exact
-                if pair.is_possible and not ruled_out and (waits or row.cookie is None):
+                # Where totals are not equal, its own node may not have been thought of yet.
+                taken = plain and pair.is_exact and row.cookie is not None and not waits
+                if pair.is_possible and not ruled_out and not taken:
                     return True
         return False
 

@@ -100,6 +100,8 @@ def learn_handshakes(
     laws = [known.law] if known.law is not None else _possible_laws(rows)
     if known.rivals and not known.handshakes:
         laws = list(known.rivals)
+    if not laws:
+        return refined
     idle = {law: list(resting_pairs(state, law, resting, rows)) for law in laws}
     for tolerance in dict.fromkeys((known.tolerance, JITTER)):
         found = [_best(known, law, joined, idle[law], tolerance) for law in laws]

@@ -7,6 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.core.attribution import Attributor
+from exporter.core.join_laws import Bracket
+from exporter.core.join_learning import learn_handshakes
+from exporter.core.join_memory import Socket
+from exporter.core.join_state import SourceState
 from exporter.core.tracker import TrackedConnection
 from exporter.model import (
     ClientKind,
@@ -214,6 +218,15 @@ def test_a_client_that_is_gone_leaves_its_sockets_their_name():
     scene.read(6)
     assert scene.answer() == {7: "1", 8: "2"}
     assert not scene.join.outlived
+
+
+def test_without_free_nodes_there_is_no_law_to_search_for():
+    state = SourceState()
+    socket = Socket(7, Endpoint("10.0.0.1", 9092), 0.0)
+    for at in (1.0, 2.0):
+        socket.history.note(at, Bracket(900, 900, 900, 900))
+    socket.reads = 9
+    assert learn_handshakes(state, 9092, [socket], []) == []
 
 
 def test_before_a_handshake_is_known_no_socket_is_called_unclaimed():
