@@ -256,7 +256,8 @@ def _refine(state: SourceState, known: Listener, port: int) -> list[Handshake]:
             )
         )
         if repeats:
-            known.handshakes[number] = handshake._replace(repeats=repeats)
+            handshake = handshake._replace(repeats=repeats)
+            known.handshakes[number] = _centred(handshake, near) if tolerance else handshake
             exact += len({each.length for each in near}) and len(near)
     if not known.tolerance and exact >= STEADY_JOINED + STEADY_IDLE:
         known.is_steady = True
@@ -264,6 +265,19 @@ def _refine(state: SourceState, known: Listener, port: int) -> list[Handshake]:
         return []
     known.version += 1
     return list(known.handshakes)
+
+
+def _centred(handshake: Handshake, near: Sequence[Offset]) -> Handshake:
+    """Return what varies by some bytes from its middle: it was learned from any of its values."""
+    whole = [each for each in near if each.shape == EXACT]
+    if handshake.shape != EXACT or len(whole) < LEAST_SUPPORT:
+        return handshake
+    repeats = handshake.repeats[0]
+    outs = [each.out - repeats * (each.length - handshake.length) for each in whole]
+    ins = [each.incoming for each in whole]
+    return handshake._replace(
+        out=(min(outs) + max(outs)) // 2, incoming=(min(ins) + max(ins)) // 2
+    )
 
 
 def _joined(state: SourceState, port: int) -> Iterator[Seen]:
