@@ -37,6 +37,7 @@ from exporter.core.join_matching import largest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from exporter.core.join_handshakes import Offset
     from exporter.core.join_memory import Row, Socket
     from exporter.core.join_state import Listener, SourceState
 
@@ -256,8 +257,8 @@ def _refine(state: SourceState, known: Listener, port: int) -> list[Handshake]:
             )
         )
         if repeats:
-            handshake = handshake._replace(repeats=repeats)
-            known.handshakes[number] = _centred(handshake, near) if tolerance else handshake
+            refined = handshake._replace(repeats=repeats)
+            known.handshakes[number] = _centred(refined, near) if tolerance else refined
             exact += len({each.length for each in near}) and len(near)
     if not known.tolerance and exact >= STEADY_JOINED + STEADY_IDLE:
         known.is_steady = True
@@ -275,9 +276,7 @@ def _centred(handshake: Handshake, near: Sequence[Offset]) -> Handshake:
     repeats = handshake.repeats[0]
     outs = [each.out - repeats * (each.length - handshake.length) for each in whole]
     ins = [each.incoming for each in whole]
-    return handshake._replace(
-        out=(min(outs) + max(outs)) // 2, incoming=(min(ins) + max(ins)) // 2
-    )
+    return handshake._replace(out=(min(outs) + max(outs)) // 2, incoming=(min(ins) + max(ins)) // 2)
 
 
 def _joined(state: SourceState, port: int) -> Iterator[Seen]:

@@ -154,6 +154,9 @@ def score(
             result.right += 1
         elif any(_names(equal, truth) for equal in connection.equals):
             result.equal += 1
+        elif connection.client_id is None:
+            # Its role is right, whose it is nobody says: that is not known, and not wrong.
+            result.unknown += 1
         else:
             result.wrong.append(
                 f"client is {truth.client_kind} {truth.client_id} node {truth.node_id} broker {truth.broker_id}: {line(connection)}"
