@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
+from bench.rollups_figures import HOUR, SUMS
 from spark_rollups.schemas import (
     COUNTERS,
     DIMENSIONS,
@@ -29,13 +30,6 @@ DIMS = (
     "kafka_cluster, cluster, namespace, service, client_kind, library, library_version,"
     ' broker_id, broker, "class", cause'
 )
-SUMS = (
-    *("connection_ms", "useful_ms", "expected_ms", "expected_known_ms", "unknown_ms", "waste_ms"),
-    *("opened", "closed_by_client", "closed_by_broker", "closed_by_reset", "closed_unknown"),
-    *("closed", "connect_failures", "bytes_out", "bytes_in", "retransmits", "lifetime_ms_sum"),
-    *("minutes_seen", "minutes_expected", "peak_connections", "connections", "expected"),
-)
-HOUR = 3_600_000
 
 
 def main() -> None:

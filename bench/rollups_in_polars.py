@@ -13,6 +13,7 @@ import sys
 
 import polars as pl
 
+from bench.rollups_figures import HOUR, SUMS
 from spark_rollups.schemas import (
     COUNTERS,
     DIMENSIONS,
@@ -22,18 +23,11 @@ from spark_rollups.schemas import (
     STATES,
 )
 
-HOUR = 3_600_000
 SERIES = ("agent_id", "boot_id", "kind", "series")
 BOOT = ("hour", "agent_id", "boot_id")
 DIMS = (
     *("kafka_cluster", "cluster", "namespace", "service", "client_kind", "library"),
     *("library_version", "broker_id", "broker", "class", "cause"),
-)
-SUMS = (
-    *("connection_ms", "useful_ms", "expected_ms", "expected_known_ms", "unknown_ms", "waste_ms"),
-    *("opened", "closed_by_client", "closed_by_broker", "closed_by_reset", "closed_unknown"),
-    *("closed", "connect_failures", "bytes_out", "bytes_in", "retransmits", "lifetime_ms_sum"),
-    *("minutes_seen", "minutes_expected", "peak_connections", "connections", "expected"),
 )
 MAXIMA = ("idle_max_ms", "peak_opened", "broker_max_connections")
 

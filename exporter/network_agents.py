@@ -30,7 +30,6 @@ from exporter.surroundings import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from exporter.alerts.settings import Thresholds
     from exporter.model import KernelReading
     from exporter.settings import Settings
     from exporter.sources.netlink import DiagSocket
@@ -59,13 +58,11 @@ class NetworkAgents:
     def __init__(
         self,
         settings: Settings,
-        thresholds: Thresholds | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         proc: str = "/proc",
     ) -> None:
         self._settings = settings
-        self._thresholds = thresholds
         self._clock = clock
         self._machine = MachineNetworks(proc=proc, clock=clock)
         # The listed ones and those of known brokers.
@@ -148,13 +145,14 @@ class NetworkAgents:
             except SourceError as error:
                 self._fail(error)
                 self._leave(inode)
-        awake = {inode: each for inode, each in self._watched.items() if each.agent is not None}
         self._views = tuple(
-            (each.pod, inode, each.agent) for inode, each in awake.items() if each.agent
+            (each.pod, inode, each.agent)
+            for inode, each in self._watched.items()
+            if each.agent is not None
         )
         self._counts = {
-            "watched": len(awake),
-            "asleep": len(self._watched) - len(awake) - beyond,
+            "watched": len(self._views),
+            "asleep": len(self._watched) - len(self._views) - beyond,
             "beyond_limit": beyond,
         }
         self._looked_at = self._clock()
@@ -219,7 +217,6 @@ class NetworkAgents:
     def _started(self, inode: int) -> Agent:
         agent = Agent(
             self._settings,
-            self._thresholds,
             clock=self._clock,
             pids=lambda: self._machine.pids_in(inode),
         )

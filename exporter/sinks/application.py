@@ -10,6 +10,7 @@ __all__ = [
     "Application",
     "Options",
     "StatisticsSink",
+    "html_response",
 ]
 
 import asyncio
@@ -243,8 +244,7 @@ class Application:
                 self._executor, self._formatted, path, snapshot, stale
             )
         if path == "/":
-            policy = ("Content-Security-Policy", page_policy())
-            return Response(body=body, content_type="text/html; charset=utf-8", headers=(policy,))
+            return html_response(body)
         return Response(body=body, content_type=JSON)
 
     def _formatted(self, path: str, snapshot: Snapshot, stale: bool) -> bytes:  # noqa: FBT001
@@ -291,3 +291,9 @@ def _statistics_refusal(request: Request, *, user_known: bool) -> Response | Non
     if request.headers.get("content-encoding", "identity") != "identity":
         return text_response(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "plain JSON, not compressed")
     return None
+
+
+def html_response(body: bytes) -> Response:
+    """Answer with a page, which may run no script and load nothing but its own."""
+    policy = ("Content-Security-Policy", page_policy())
+    return Response(body=body, content_type="text/html; charset=utf-8", headers=(policy,))

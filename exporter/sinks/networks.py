@@ -13,7 +13,14 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import exporter
-from exporter.sinks.application import DOCUMENTS, HEALTHY, JSON, READY, Application
+from exporter.sinks.application import (
+    DOCUMENTS,
+    HEALTHY,
+    JSON,
+    READY,
+    Application,
+    html_response,
+)
 from exporter.sinks.catalogue import CATALOGUE
 from exporter.sinks.document import SCHEMA_VERSION, encode
 from exporter.sinks.exposition import (
@@ -28,11 +35,11 @@ from exporter.sinks.exposition import (
 from exporter.sinks.families import is_stale
 from exporter.sinks.markup import Markup, element
 from exporter.sinks.messages import Response, text_response
-from exporter.sinks.page import page_policy, render_frame, render_page
+from exporter.sinks.page import render_frame, render_page
 from exporter.sinks.page_parts import MOST_ROWS, number, rest, section, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Executor
 
     from exporter.settings import WebSettings
@@ -92,7 +99,7 @@ class NetworksApplication(Application):
         if path == NETWORKS:
             return Response(body=encode(networks_document(networks, now)), content_type=JSON)
         if path == "/":
-            return _html(render_list(networks, self._telemetry_path, now))
+            return html_response(render_list(networks, self._telemetry_path, now))
         return self._of_place(path, networks, now)
 
     def _of_place(self, path: str, networks: Sequence[NetworkView], now: float) -> Response:
@@ -102,7 +109,7 @@ class NetworksApplication(Application):
             if view.network == wanted:
                 stale = is_stale(view.snapshot, now)
                 if below == "/":
-                    return _html(
+                    return html_response(
                         render_page(view.snapshot, self._telemetry_path, stale=stale, base=base)
                     )
                 return Response(body=DOCUMENTS[below](view.snapshot, stale), content_type=JSON)
@@ -142,8 +149,7 @@ class NetworksApplication(Application):
         return "".join(lines).encode()
 
     @staticmethod
-    def _add(found: dict[str, list[str]], samples: Any) -> None:
-        spec: MetricSpec
+    def _add(found: dict[str, list[str]], samples: Iterable[tuple[MetricSpec, list[str]]]) -> None:
         for spec, lines in samples:
             found.setdefault(spec.name, []).extend(lines)
 
@@ -156,11 +162,6 @@ class NetworksApplication(Application):
 
 def _labels(view: NetworkView) -> _Labels:
     return (view.network, view.namespace, view.pod)
-
-
-def _html(body: bytes) -> Response:
-    policy = ("Content-Security-Policy", page_policy())
-    return Response(body=body, content_type="text/html; charset=utf-8", headers=(policy,))
 
 
 def networks_document(networks: Sequence[NetworkView], now: float) -> dict[str, Any]:

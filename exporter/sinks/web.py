@@ -20,7 +20,6 @@ from exporter.settings import LimitSettings, StatisticsSettings
 from exporter.sinks.application import Application, Options
 from exporter.sinks.conversation import Bounds
 from exporter.sinks.messages import Peer
-from exporter.sinks.networks import NetworksApplication
 from exporter.sinks.server import HttpServer
 
 if TYPE_CHECKING:
@@ -125,13 +124,14 @@ class WebServer:
 
     def _make_server(self) -> HttpServer:
         options = self._options
-        app = (
-            Application(
+        if self._networks is None:
+            app = Application(
                 self._settings, self._snapshot_source, self._on_statistics, options, self._executor
             )
-            if self._networks is None
-            else NetworksApplication(self._settings, self._networks, options, self._executor)
-        )
+        else:
+            from exporter.sinks.networks import NetworksApplication
+
+            app = NetworksApplication(self._settings, self._networks, options, self._executor)
         return HttpServer(
             app,
             app.security,

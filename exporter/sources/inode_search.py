@@ -8,7 +8,7 @@ import os
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from exporter.sources.process_facts import start_ticks
+from exporter.sources.process_facts import all_pids, start_ticks
 from exporter.sources.socket_finder import SocketFinder
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class InodeSearch:
         pids: Callable[[], Iterable[int]] | None = None,
     ) -> None:
         self._proc = proc
-        self._list_pids = pids or self._all_pids
+        self._list_pids = pids or (lambda: all_pids(proc))
         self._own_pid = own_pid
         self._clock = clock
         # The scan's own work: what others do to a busy host must not keep owners unknown.
@@ -111,10 +111,6 @@ class InodeSearch:
         # An equal number of descriptors says that a process probably opened nothing, but it may
         # have closed one and opened another: those come last, not never.
         return sorted(others, key=lambda pid: sizes[pid] == before.get(pid, -1))
-
-    def _all_pids(self) -> set[int]:
-        with os.scandir(self._proc) as entries:
-            return {int(entry.name) for entry in entries if entry.name.isdigit()}
 
     def _size(self, pid: int) -> int:
         """Return the number of descriptors; a kernel before 6.2 always says 0."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from exporter.errors import SourceUnavailableError
+from exporter.sources.process_facts import all_pids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,9 +93,7 @@ class MachineNetworks:
     def _list(self) -> Mapping[int, Network]:
         found: dict[int, list[int]] = {}
         hidden = 0
-        with os.scandir(self._proc) as entries:
-            pids = sorted(int(entry.name) for entry in entries if entry.name.isdigit())
-        for pid in pids:
+        for pid in sorted(all_pids(self._proc)):
             try:
                 name = os.readlink(f"{self._proc}/{pid}/ns/net")  # noqa: PTH115 - a hot path
             except PermissionError:

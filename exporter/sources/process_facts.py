@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["ProcessFacts", "learn_process", "library_of", "matches", "start_ticks"]
+__all__ = [
+    "ProcessFacts",
+    "all_pids",
+    "learn_process",
+    "library_of",
+    "matches",
+    "start_ticks",
+]
 
 import os
 import re
@@ -44,6 +51,12 @@ class ProcessFacts:
     def key(self) -> str:
         """The identity as text, equal for this process alone as long as the machine runs."""
         return f"pid:{self.pid}@{self.ticks}"
+
+
+def all_pids(proc: str = "/proc") -> set[int]:
+    """Return every process that can be seen."""
+    with os.scandir(proc) as entries:
+        return {int(entry.name) for entry in entries if entry.name.isdigit()}
 
 
 def start_ticks(pid: int, *, proc: str = "/proc") -> int | None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from exporter.errors import SourceError
 from exporter.model import OwnerRung
+from exporter.sources.process_facts import all_pids
 from exporter.sources.sock_diag import LISTENERS, NetlinkSocketTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 _SO_COOKIE = 57
 _ROOT_CGROUP = 1
@@ -79,20 +80,13 @@ def _process_access(proc: str, own_pid: int, pids: Iterable[int] | None) -> Rung
 def _count_processes(proc: str, own_pid: int, pids: Iterable[int] | None) -> tuple[int, int]:
     """Return how many other processes can be seen, and how many looked into."""
     visible = readable = 0
-    for pid in _all_pids(proc) if pids is None else pids:
+    for pid in all_pids(proc) if pids is None else pids:
         path = f"{proc}/{pid}"
         if pid == own_pid or _is_kernel(path):
             continue
         visible += 1
         readable += _is_readable(f"{path}/fd")
     return visible, readable
-
-
-def _all_pids(proc: str) -> Iterator[int]:
-    with os.scandir(proc) as entries:
-        for entry in entries:
-            if entry.name.isdigit():
-                yield int(entry.name)
 
 
 def _is_kernel(path: str) -> bool:

@@ -24,6 +24,7 @@ from tests.e2e.monitoring import HOST, Prometheus, child, tool
 from tests.integration.web_support import issue
 from tests.lab.addresses import free_port
 from tests.lab.processes import wait_until
+from tests.lab.repeating import repeating
 from tests.unit.digests import digest
 
 if TYPE_CHECKING:
@@ -180,21 +181,14 @@ def watcher(folder: Path, faults: Faults) -> Iterator[str]:
 def crowd(address: str) -> Iterator[None]:
     """Say to a server again and again what is no HTTP: it turns such connections away."""
     host, _, port = address.rpartition(":")
-    stop = threading.Event()
 
     def say() -> None:
-        while not stop.wait(0.5):
-            with suppress(OSError), socket.create_connection((host, int(port)), 5) as connection:
-                connection.sendall(b"this is no HTTP\r\n\r\n")
-                connection.recv(1024)
+        with suppress(OSError), socket.create_connection((host, int(port)), 5) as connection:
+            connection.sendall(b"this is no HTTP\r\n\r\n")
+            connection.recv(1024)
 
-    thread = threading.Thread(target=say, daemon=True)
-    thread.start()
-    try:
+    with repeating(say, interval=0.5):
         yield
-    finally:
-        stop.set()
-        thread.join(10)
 
 
 FLEET = render(digest())

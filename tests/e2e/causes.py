@@ -10,7 +10,6 @@ import re
 import resource
 import socket
 import sys
-import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ import psutil
 
 from tests.e2e.monitoring import REPOSITORY, get
 from tests.lab.processes import ManagedProcess, wait_until
+from tests.lab.repeating import repeating
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,19 +36,12 @@ _WALL = 0x40000000
 def probing(address: str, *, interval: float = 1.0) -> Iterator[None]:
     """Connect and hang up each second, as a TCP health check does."""
     host, _, port = address.rpartition(":")
-    stop = threading.Event()
 
     def probe() -> None:
-        while not stop.wait(interval):
-            socket.create_connection((host, int(port)), timeout=5).close()
+        socket.create_connection((host, int(port)), timeout=5).close()
 
-    thread = threading.Thread(target=probe, daemon=True)
-    thread.start()
-    try:
+    with repeating(probe, interval=interval):
         yield
-    finally:
-        stop.set()
-        thread.join(10)
 
 
 class LeakyClient:
