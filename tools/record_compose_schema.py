@@ -13,7 +13,8 @@ __all__ = ["main"]
 import json
 import sys
 from pathlib import Path
-from typing import Any
+
+from tools.bare_schema import bare
 
 RECORDED = Path(__file__).parent.parent / "tests" / "service" / "compose-spec.json"
 
@@ -21,21 +22,9 @@ RECORDED = Path(__file__).parent.parent / "tests" / "service" / "compose-spec.js
 def main(arguments: list[str]) -> int:
     """Write the schema without its descriptions."""
     (path,) = arguments
-    schema = _bare(json.loads(Path(path).read_text("utf-8")))
+    schema = bare(json.loads(Path(path).read_text("utf-8")))
     RECORDED.write_text(json.dumps(schema, sort_keys=True) + "\n", "utf-8")
     return 0
-
-
-def _bare(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_bare(child) for child in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        key: _bare(child)
-        for key, child in node.items()
-        if not (key == "description" and isinstance(child, str))
-    }
 
 
 if __name__ == "__main__":

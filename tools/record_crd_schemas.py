@@ -19,6 +19,8 @@ from typing import Any
 
 import yaml
 
+from tools.bare_schema import bare
+
 FOLDER = Path(__file__).parent.parent / "tests" / "helm" / "crds"
 
 
@@ -35,7 +37,7 @@ def main(paths: list[str]) -> int:
     for path in paths:
         definition = yaml.load(Path(path).read_text("utf-8"), _Loader)["spec"]
         for version in definition["versions"]:
-            schema = _strict(version["schema"]["openAPIV3Schema"])
+            schema = bare(version["schema"]["openAPIV3Schema"], _close)
             schema["properties"]["metadata"] = {"type": "object"}
             group = definition["group"].partition(".")[0]
             name = f"{definition['names']['kind'].lower()}-{group}-{version['name']}.json"
@@ -44,22 +46,13 @@ def main(paths: list[str]) -> int:
     return 0
 
 
-def _strict(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_strict(child) for child in node]
-    if not isinstance(node, dict):
-        return node
-    made = {
-        key: _strict(child)
-        for key, child in node.items()
-        if not (key == "description" and isinstance(child, str))
-    }
+def _close(made: dict[str, Any]) -> None:
+    """Let an object have the keys that its definition names and no others."""
     is_open = made.get("x-kubernetes-preserve-unknown-fields")
     if made.get("type") == "object" and "properties" in made and not is_open:
         made.setdefault("additionalProperties", False)
     if made.get("x-kubernetes-int-or-string"):
         made.pop("type", None)
-    return made
 
 
 if __name__ == "__main__":
