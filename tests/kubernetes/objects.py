@@ -42,15 +42,29 @@ def _mounts() -> list[str]:
     return [str(folder.resolve()) for folder in folders]
 
 
-def client_program(artifacts: Artifacts) -> dict[str, Any]:
-    """What starts a Java client of the lab with jmx_exporter, for the values of its chart."""
+# Commands of tests/lab/control.py; the open pipe keeps the client alive. It works on commands side by
+# side, so each but the first waits for the answer before it.
+CLIENT = r"""
+touch /tmp/said
+{
+  printf '1\tcreate\tkind=producer\tname=shop\tp.client.id=shop\tp.bootstrap.servers=%s\tp.connections.max.idle.ms=-1\n' "$SERVERS"
+  until grep -q '"id":"1"' /tmp/said; do sleep 0.5; done
+  sleep 3
+  printf '2\tsend\tname=shop\ttopic=orders\tpartitions=0\trounds=-1\tinterval_ms=500\tsize=10\twait=false\n'
+  sleep 1000000
+} | $JAVA | tee /tmp/said
+"""
+
+
+def client_script(artifacts: Artifacts, servers: str) -> str:
+    """What starts a Java client of the lab with jmx_exporter: one producer, then its messages."""
     classes = (artifacts.client_classes["4.4.0"], artifacts.client_jars["4.4.0"] / "*")
-    return {
-        "java": str(_java()),
-        "mounts": _mounts(),
-        "classPath": ":".join(map(str, classes)),
-        "agent": f"{artifacts.jmx_exporter}=127.0.0.1:9404:{RULES}",
-    }
+    path = ":".join(map(str, classes))
+    java = (
+        f"{_java()} -Xmx256m -XX:+UseSerialGC"
+        f" -javaagent:{artifacts.jmx_exporter}=127.0.0.1:9404:{RULES} -cp '{path}' LabClient"
+    )
+    return CLIENT.replace("$JAVA", java).replace('"$SERVERS"', servers)
 
 
 def agent_config() -> dict[str, Any]:
@@ -66,8 +80,8 @@ def agent_config() -> dict[str, Any]:
 def client_values(artifacts: Artifacts, servers: str) -> dict[str, Any]:
     """The values of an application with the sidecar under its own uid, in one PID namespace."""
     return {
-        **client_program(artifacts),
-        "bootstrapServers": servers,
+        "script": client_script(artifacts, servers),
+        "mounts": _mounts(),
         "brokerwire": {
             "image": {"repository": "localhost/brokerwire", "tag": "e2e", "pullPolicy": "Never"},
             "dashboards": {"enabled": False},
@@ -126,15 +140,6 @@ def broker(artifacts: Artifacts) -> str:
 
 def injected(artifacts: Artifacts, servers: str) -> str:
     """A Deployment that knows nothing of the sidecar but the label that asks for it."""
-    program = client_program(artifacts)
-    script = (
-        "{ printf '1\\tcreate\\tkind=producer\\tname=shop\\tp.client.id=shop"
-        f"\\tp.bootstrap.servers={servers}\\tp.connections.max.idle.ms=-1\\n'; sleep 5;"
-        " printf '2\\tsend\\tname=shop\\ttopic=orders\\tpartitions=0\\trounds=-1"
-        "\\tinterval_ms=500\\tsize=10\\twait=false\\n'; sleep 1000000; } |"
-        f" {program['java']} -Xmx256m -XX:+UseSerialGC -javaagent:{program['agent']}"
-        f" -cp '{program['classPath']}' LabClient"
-    )
     labels = {"app.kubernetes.io/name": "billing"}
     return yaml.safe_dump(
         {
@@ -151,7 +156,7 @@ def injected(artifacts: Artifacts, servers: str) -> str:
                     "spec": {
                         "terminationGracePeriodSeconds": 1,
                         "securityContext": {"runAsUser": 1000, "runAsGroup": 1000},
-                        "containers": [_container("billing", script)],
+                        "containers": [_container("billing", client_script(artifacts, servers))],
                         "volumes": _volumes(),
                     },
                 },
