@@ -30,6 +30,7 @@ from exporter.surroundings import Surroundings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from exporter.alerts.settings import Thresholds
     from exporter.model import KernelReading
     from exporter.settings import Settings
     from exporter.sources.netlink import DiagSocket
@@ -58,11 +59,13 @@ class NetworkAgents:
     def __init__(
         self,
         settings: Settings,
+        thresholds: Thresholds | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
         proc: str = "/proc",
     ) -> None:
         self._settings = settings
+        self._thresholds = thresholds
         self._clock = clock
         self._machine = MachineNetworks(proc=proc, clock=clock)
         # The listed ones and those of known brokers.
@@ -217,6 +220,7 @@ class NetworkAgents:
     def _started(self, inode: int) -> Agent:
         agent = Agent(
             self._settings,
+            self._thresholds,
             clock=self._clock,
             pids=lambda: self._machine.pids_in(inode),
         )

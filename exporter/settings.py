@@ -359,9 +359,11 @@ class Settings:
 
     def _check_for_all_networks(self) -> None:
         """Refuse what knows one network only: silence would look like a client without waste."""
-        for key in ("alertmanager", "journal"):
-            if getattr(self, key) is not None:
-                raise ValueError(f"`{key}` cannot be used with networks.follow: all")
+        if self.journal is not None:
+            raise ValueError(
+                "`journal` cannot be used with networks.follow: all: a node does not tell which"
+                " service a pod is of, and the fleet's tables are about services"
+            )
         pushed = self.sources.librdkafka
         if pushed.unix_socket is not None or pushed.files:
             raise ValueError(

@@ -227,3 +227,9 @@ class NetworkView:
     pod: str
     pod_uid: str
     snapshot: Snapshot
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What its series and its alerts have; an empty label is none at all to Prometheus."""
+        named = {"network": self.network, "namespace": self.namespace, "pod": self.pod}
+        return {name: value for name, value in named.items() if value}

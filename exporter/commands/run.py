@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping
 
-    from exporter.agent import Agent
     from exporter.alertmanager_settings import AlertmanagerTarget
     from exporter.alerts.settings import RuleSettings
     from exporter.journaling import Journaling
     from exporter.settings import Settings
-    from exporter.sinks.alertmanager import AlertmanagerSink
+    from exporter.sinks.alertmanager import AlertmanagerSink, Looked
     from exporter.sinks.journal import JournalSink
 
 log = logging.getLogger("brokerwire")
@@ -72,7 +71,7 @@ def _serve(settings: Settings, signals: StopSignals) -> None:
     rules = _rule_settings(settings)
     journal, journaling = _journal(settings)
     agent = Agent(settings, rules.thresholds, journaling=journaling)
-    alerts = _alertmanager_sink(settings, rules, agent)
+    alerts = _alertmanager_sink(settings, rules, lambda: [({}, agent.snapshot())])
     server = WebServer(
         settings.web,
         agent.snapshot,
@@ -110,22 +109,30 @@ def _serve_all_networks(settings: Settings, signals: StopSignals) -> None:
     from exporter.network_agents import NetworkAgents
     from exporter.sinks.web import WebServer
 
-    agents = NetworkAgents(settings)
+    rules = _rule_settings(settings)
+    agents = NetworkAgents(settings, rules.thresholds)
+    alerts = _alertmanager_sink(
+        settings, rules, lambda: [(view.labels, view.snapshot) for view in agents.networks() or ()]
+    )
     server = WebServer(
         settings.web,
         lambda: None,
         limits=settings.limits,
         is_alive=agents.is_healthy,
-        readings=[agents.readings],
+        readings=[part.readings for part in (agents, alerts) if part is not None],
         networks=agents.networks,
     )
     server.start()
     try:
         agents.start()
+        if alerts is not None:
+            alerts.start()
         log.info("started", extra={"ports": " ".join(map(str, settings.brokers.ports))})
         log.info("stopping", extra={"signal": signals.wait()})
     finally:
         with Deadline(SECONDS):
+            if alerts is not None:
+                alerts.stop()
             server.stop()
             agents.stop()
 
@@ -171,7 +178,7 @@ def _rule_settings(settings: Settings) -> RuleSettings:
 
 
 def _alertmanager_sink(
-    settings: Settings, rules: RuleSettings, agent: Agent
+    settings: Settings, rules: RuleSettings, look: Callable[[], Looked]
 ) -> AlertmanagerSink | None:
     if settings.alertmanager is None:
         return None
@@ -181,7 +188,7 @@ def _alertmanager_sink(
         settings.alertmanager,
         rules,
         settings.limits,
-        agent.snapshot,
+        look,
         sender_to,
     )
 

@@ -36,6 +36,9 @@ INTERVALS_AHEAD = 4
 # What each rule adds to the labels of its series.
 _OF_EVERY_RULE = ("alertname", "severity")
 
+# What tells one network of a machine from the others (`NetworkView.labels`), where there are many.
+_OF_NETWORK = ("network", "namespace", "pod")
+
 # Longer than any text that a finding is made of.
 LONGEST_TEXT = 2048
 
@@ -148,7 +151,7 @@ class AlertStates:
         return known
 
     def _labels_of(self, spec: AlertSpec, finding: Finding) -> dict[str, str]:
-        own = {name: finding.labels.get(name, "") for name in spec.labels}
+        own = {name: finding.labels.get(name, "") for name in (*spec.labels, *_OF_NETWORK)}
         labels = {
             **own,
             **self._labels,

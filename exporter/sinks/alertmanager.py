@@ -13,6 +13,7 @@ __all__ = ["AlertmanagerSink"]
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from exporter.alerts.render import alerts_of
@@ -21,7 +22,7 @@ from exporter.sinks.alert_states import AlertStates
 from exporter.snapshot import Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
 
     from exporter.alertmanager_settings import AlertmanagerTarget
     from exporter.alerts.settings import RuleSettings
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from exporter.snapshot import Snapshot
 
     MakeSend = Callable[[AlertmanagerTarget], Callable[[bytes], None]]
+    # Each with the labels that tell it from the others; None: it could not be read yet.
+    Looked = Iterable[tuple[Mapping[str, str], Snapshot | None]]
 
 log = logging.getLogger("brokerwire.alertmanager")
 
@@ -42,6 +45,7 @@ API_PATH = "/api/v2/alerts"
 class AlertmanagerSink:
     """Follows the findings from `start` to `stop`.
 
+    `look` gives the last snapshot of every network that is watched: one, or those of a machine.
     `make_send` gives the way to post a body to a target; it raises SourceError where that fails.
     """
 
@@ -50,14 +54,14 @@ class AlertmanagerSink:
         settings: AlertmanagerSettings,
         rules: RuleSettings,
         limits: LimitSettings,
-        snapshot_source: Callable[[], Snapshot | None],
+        look: Callable[[], Looked],
         make_send: MakeSend,
         *,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._rules = rules
-        self._snapshot_source = snapshot_source
+        self._look = look
         self._clock = clock
         self._wall_clock = wall_clock
         self._started = clock()
@@ -98,9 +102,14 @@ class AlertmanagerSink:
             delivery.join(until - time.monotonic())
 
     def look_once(self) -> None:
-        """Take the last snapshot's findings and put what has to be sent into every queue."""
+        """Take the last snapshots' findings and put what has to be sent into every queue."""
         now = self._clock()
-        due = self._states.update(self._findings(now), now, self._wall_clock())
+        found = [
+            replace(finding, labels={**finding.labels, **labels}) if labels else finding
+            for labels, snapshot in self._look()
+            for finding in self._findings(snapshot, now)
+        ]
+        due = self._states.update(found, now, self._wall_clock())
         for delivery in self._deliveries:
             delivery.put(due)
 
@@ -130,9 +139,8 @@ class AlertmanagerSink:
                 )
         return readings
 
-    def _findings(self, now: float) -> tuple[Finding, ...]:
+    def _findings(self, snapshot: Snapshot | None, now: float) -> tuple[Finding, ...]:
         """Return what is found; of an old poll as long as the rules keep the last scrape."""
-        snapshot = self._snapshot_source()
         read_at = self._started if snapshot is None else snapshot.at
         age = now - read_at
         found: tuple[Finding, ...] = ()

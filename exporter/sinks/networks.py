@@ -135,10 +135,12 @@ class NetworksApplication(Application):
         """Put the samples of all networks under one head for each metric."""
         found: dict[str, list[str]] = {}
         self._add(found, self._exposition.samples(None, now))
-        there = {_labels(view): view.snapshot for view in networks}
-        self._parts = {labels: self._parts.get(labels) or self._part(labels) for labels in there}
-        for labels, snapshot in there.items():
-            self._add(found, self._parts[labels].samples(snapshot, now))
+        there = {_labels(view): view for view in networks}
+        self._parts = {
+            labels: self._parts.get(labels) or self._part(view) for labels, view in there.items()
+        }
+        for labels, view in there.items():
+            self._add(found, self._parts[labels].samples(view.snapshot, now))
         lines: list[str] = []
         for spec in CATALOGUE:
             if spec.name in found:
@@ -153,11 +155,8 @@ class NetworksApplication(Application):
         for spec, lines in samples:
             found.setdefault(spec.name, []).extend(lines)
 
-    def _part(self, labels: _Labels) -> Exposition:
-        # An empty label is none at all to Prometheus.
-        named = zip(("network", "namespace", "pod"), labels, strict=True)
-        constant = {name: value for name, value in named if value}
-        return Exposition(self._limits, constant=constant, of_process=False)
+    def _part(self, view: NetworkView) -> Exposition:
+        return Exposition(self._limits, constant=view.labels, of_process=False)
 
 
 def _labels(view: NetworkView) -> _Labels:

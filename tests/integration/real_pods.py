@@ -18,7 +18,8 @@ PORT = 20_000 + os.getpid() % 10_000
 SECONDS = 15.0
 
 # A pod: its own loopback, a "broker" at the address that all of them use, a client's connections,
-# a page of metrics if asked, and as many connections more as lines come in.
+# a page of metrics if asked; each line that comes in makes a connection more, or lets the broker
+# close one.
 POD = """
 import http.server, pathlib, socket, sys, threading
 port, count, page = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -38,8 +39,11 @@ if page:
 held = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]
 print("ready", flush=True)
 for line in sys.stdin:
-    held.append(socket.create_connection(("127.0.0.1", port)))
-    print("one more", flush=True)
+    if line == "close\\n":
+        broker.accept()[0].close()
+    else:
+        held.append(socket.create_connection(("127.0.0.1", port)))
+    print("done", flush=True)
 """
 
 
@@ -54,9 +58,15 @@ class RealPod:
         self.inode = link.removeprefix("net:[").removesuffix("]")
 
     def connect(self):
-        self.process.stdin.write("\n")
+        self._tell("connect")
+
+    def close_at_the_broker(self):
+        self._tell("close")
+
+    def _tell(self, word):
+        self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
-        assert self.process.stdout.readline() == "one more\n"
+        assert self.process.stdout.readline() == "done\n"
 
     def end(self):
         self.process.kill()

@@ -70,7 +70,7 @@ def sink(agent, *targets, interval=2.0, most=1000):
         ),
         RULES,
         LimitSettings(),
-        agent,
+        lambda: [({}, agent())],
         sender_to,
     )
     made.start()

@@ -19,6 +19,7 @@ from exporter.config import settings_from_text
 from exporter.network_agents import NetworkAgents
 from exporter.settings import LimitSettings, WebSettings
 from exporter.sinks.web import WebServer
+from tests.e2e.monitoring import Alertmanager, Webhook
 from tests.integration.kernel_support import NOBODY, ROOT, as_user, needs_root
 from tests.integration.real_pods import PORT, pod, wait_for
 from tests.integration.test_cli import BROKERWIRE
@@ -237,6 +238,43 @@ def test_three_capabilities_are_enough(tmp_path):
             process.communicate()
         assert process.returncode == 0
         assert time.monotonic() - begun < 2.0
+
+
+def test_an_alert_names_the_pod_that_it_is_about(tmp_path):
+    (tmp_path / f"shop_orders-1_{UIDS[0]}").mkdir()
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("alerts: [{name: KafkaClientHalfClosedConnections, fire_after: 1s}]\n")
+    config = tmp_path / "brokerwire.yaml"
+    with (
+        Webhook() as hook,
+        Alertmanager(tmp_path / "alertmanager", hook) as manager,
+        pod(2, uid=UIDS[0]) as bad,
+        pod(2, uid=UIDS[1]),
+    ):
+        made = {
+            "networks": {"follow": "all", "interval": "1s", "pod_logs": str(tmp_path)},
+            "brokers": {"ports": [PORT]},
+            "poll": {"interval": "200ms"},
+            "alertmanager": {"targets": [{"url": manager.url}], "rules_file": str(rules)},
+        }
+        config.write_text(json.dumps(made))
+        bad.close_at_the_broker()
+        command = [*BROKERWIRE, "run", "--config", str(config)]
+        process = subprocess.Popen([*command, "--web.listen-address", "127.0.0.1:0"])
+        try:
+            hook.wait("KafkaClientHalfClosedConnections")
+        finally:
+            process.terminate()
+            process.wait()
+    assert process.returncode == 0
+    assert {told.name for told in hook.told} == {"KafkaClientHalfClosedConnections"}
+    labels = hook.told[0].labels
+    assert (labels["network"], labels["namespace"], labels["pod"]) == (
+        bad.inode,
+        "shop",
+        "orders-1",
+    )
+    assert len(hook.told) == 1
 
 
 POWERLESS = """

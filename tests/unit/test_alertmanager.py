@@ -177,13 +177,14 @@ class Stage:
     def __init__(self, text="alertmanager: {targets: [{url: 'http://a:9093'}]}"):
         self.now = 100.0
         self.snapshot = replace(snapshot(), at=100.0, findings=(ZOMBIE,))
+        self.networks = [{}]
         self.managers = {}
         settings = settings_from_text(text, "file").alertmanager
         self.sink = AlertmanagerSink(
             settings,
             RULES,
             LimitSettings(),
-            lambda: self.snapshot,
+            lambda: [(labels, self.snapshot) for labels in self.networks],
             lambda target: self.managers.setdefault(target.url, Alertmanager()),
             clock=lambda: self.now,
             wall_clock=lambda: WALL + self.now,
@@ -247,6 +248,24 @@ def test_an_agent_that_never_could_poll_says_so():
     stage.snapshot = None
     stage.last(320)
     assert stage.readings()["brokerwire_alerts", "firing"] == 1
+
+
+def test_networks_of_a_machine_are_told_apart_and_end_each_for_itself():
+    stage = Stage()
+    places = [{"network": "1", "namespace": "shop", "pod": "orders-0"}, {"network": "2"}]
+    stage.networks = [*places]
+    stage.last(12)
+    stage.deliver()
+    (told,) = stage.managers["http://a:9093"].bodies
+    known = ("network", "namespace", "pod")
+    names = [{k: v for k, v in each["labels"].items() if k in known} for each in told]
+    assert names == places
+    assert {each["labels"]["client_id"] for each in told} == {"orders"}
+    stage.networks = [places[1]]
+    stage.last(900 + 10)
+    counts = stage.readings()
+    assert counts["brokerwire_alerts", "resolved"] == 1
+    assert counts["brokerwire_alerts", "firing"] == 1
 
 
 # The configuration
