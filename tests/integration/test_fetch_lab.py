@@ -13,6 +13,7 @@ from exporter.settings import JavaSourceSettings
 from exporter.sources.java import JavaSource
 from exporter.sources.statistics_file import StatisticsFile
 from exporter.sources.statistics_socket import StatisticsSocket
+from tests.lab.cluster import KafkaCluster
 from tests.lab.java_client import JavaMetrics
 from tests.lab.rdkafka_client import Statistics
 
@@ -89,6 +90,31 @@ def test_our_rules_tell_the_truth_and_the_version_on_a_small_page(shared_cluster
     reading = source.read()
     check_between(before, reading, truth_of(java))
     assert {"4.4.0"} == {client.version for client in reading.clients}
+
+
+def test_our_rules_keep_protocol_and_cipher_of_every_connection(lab_artifacts, java_client):
+    """What a TLS record costs follows from them; Jolokia serves the same beans with no rules."""
+    old = {"ssl.protocol": "TLSv1.2", "ssl.enabled.protocols": "TLSv1.2"}
+    with KafkaCluster(lab_artifacts, brokers=1, listeners=("SSL",)) as cluster:
+        how = JavaMetrics(jmx_exporter=RULES, jolokia=True)
+        java = java_client(cluster, "4.4.0", metrics=how)
+        for name, properties in (("orders", {}), ('billing, "old"', old)):
+            java.producer(name, listener="SSL", properties=properties)
+            java.send(name, "orders", partitions=[0])
+        pages = [
+            JavaSource(JavaSourceSettings(name="app", url=url, timeout=10.0)).read()
+            for url in (java.jmx_url, java.jolokia_url)
+        ]
+    ours, beans = [{each.client_id: each for each in page.clients} for page in pages]
+    protocols = {
+        name: {use.protocol for use in each.ciphers if use.connections}
+        for name, each in ours.items()
+    }
+    assert protocols == {"orders": {"TLSv1.3"}, 'billing, "old"': {"TLSv1.2"}}
+    for name, each in ours.items():
+        assert sorted(each.ciphers) == sorted(beans[name].ciphers)
+        assert sum(use.connections for use in each.ciphers) == each.connection_count > 0
+        assert all(use.cipher.startswith("TLS_") for use in each.ciphers)
 
 
 def delivered(shared_cluster_3, rdkafka_client, statistics, readings):
