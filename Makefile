@@ -108,7 +108,7 @@ bench-rollups: setup $(VENV)/.spark $(VENV)/.bench tools ## Those of the rollups
 	$(BIN)/python -m bench rollups
 
 golden: setup ## Record the golden files anew
-	$(BIN)/python -m tools.record_sock_diag
+	$(BIN)/python tools/record_sock_diag.py tests/golden/sock_diag
 	$(BIN)/python -m tests.golden.metrics.expected
 
 lock: ## Lock the requirements anew, with hashes and without addresses

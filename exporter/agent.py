@@ -87,10 +87,12 @@ class Agent:
         self._ports = self._surroundings.ports
         self._ports_at = float("-inf")
         self._any_port = any(rule.any_port for rule in settings.clients.processes)
+        # The agent's own connections are known by the size of theirs.
+        buffers = settings.journal is not None and settings.journal.kafka is not None
         self._table: SocketTable = (
-            open_socket_table(self._ports, clock=clock)
+            open_socket_table(self._ports, clock=clock, buffers=buffers)
             if pids is None
-            else NetlinkSocketTable(self._ports, clock=clock)
+            else NetlinkSocketTable(self._ports, clock=clock, buffers=buffers)
         )
         self._inputs = Inputs(
             settings.sources,

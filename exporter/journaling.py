@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from exporter.core.journal import Journal
-from exporter.core.own_connections import got_through, is_own
+from exporter.core.own_connections import got_through, is_marked, is_own
 from exporter.journal import AgentFigures
 from exporter.snapshot import BrokerLimits
 
@@ -62,10 +62,14 @@ class Journaling:
     def without_own(self, kernel: KernelReading, engine: Engine) -> KernelReading:
         """Take the ends of the agent's own connections out: they are no client's."""
         own = [closed for closed in kernel.closed if is_own(closed)] if self._connects else []
+        if own:
+            # A window may mislead; what a poll has met is known for certain.
+            of_clients = engine.tracker.connections.keys() | {
+                reading.cookie for reading in kernel.sockets if not is_marked(reading)
+            }
+            own = [closed for closed in own if closed.cookie not in of_clients]
         if not own:
             return kernel
-        # One that was closed just when its owner was looked for was not known as ours.
-        engine.leave_out((closed.cookie for closed in own), kernel.at)
         self._outlet.count_own_failures(sum(not got_through(closed) for closed in own))
         kept = tuple(closed for closed in kernel.closed if closed not in own)
         return replace(kernel, closed=kept)

@@ -206,6 +206,8 @@ class SocketReading:
     send_queue: int
     retransmits: int
     info: TcpInfo | None
+    receive_buffer: int | None = None
+    """What the kernel may hold for it, twice of what was asked for; None where nobody asked."""
 
     @property
     def outgoing_bytes(self) -> int | None:

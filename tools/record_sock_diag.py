@@ -62,9 +62,10 @@ def _main() -> None:
     for name, case, privileged in CASES:
         with case() as sockets:
             time.sleep(0.05)
-            datagrams = _dump() if privileged else _dump_as_nobody()
+            buffers = name.endswith("-buffers")
+            datagrams = _dump(buffers=buffers) if privileged else _dump_as_nobody(buffers=buffers)
             readings = _decode(datagrams)
-            _check(readings, sockets)
+            _check(readings, sockets, buffers=buffers)
             _write(folder, name, datagrams, readings, privileged=privileged)
             print(name, [len(datagram) for datagram in datagrams])
 
@@ -139,6 +140,11 @@ CASES: tuple[tuple[str, Callable[[], Case], bool], ...] = (
         lambda: _established(socket.AF_INET, "127.0.0.1", "::ffff:127.0.0.1"),
         False,
     ),
+    (
+        "established-v4-buffers",
+        lambda: _established(socket.AF_INET, "127.0.0.1", "127.0.0.1"),
+        False,
+    ),
     ("established-v6", lambda: _established(socket.AF_INET6, "::1", "::1"), False),
     ("close-wait", _close_wait, False),
     ("syn-sent", _syn_sent, False),
@@ -151,8 +157,8 @@ CASES: tuple[tuple[str, Callable[[], Case], bool], ...] = (
 # ---- dump, decode, check, write ------------------------------------------------------------------
 
 
-def _dump() -> list[bytes]:
-    request = dump_request(PORTS, FilterKind.EQUAL)
+def _dump(*, buffers: bool) -> list[bytes]:
+    request = dump_request(PORTS, FilterKind.EQUAL, buffers=buffers)
     struct.pack_into("=I", request, 8, SEQUENCE)
     diag = open_diag_socket()
     diag.send(request)
@@ -166,14 +172,14 @@ def _dump() -> list[bytes]:
             return datagrams
 
 
-def _dump_as_nobody() -> list[bytes]:
+def _dump_as_nobody(*, buffers: bool) -> list[bytes]:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         os.setgroups([])
         os.setresuid(NOBODY, NOBODY, NOBODY)
         with os.fdopen(writer, "wb") as file:
-            file.write(b"".join(_frame(datagram) for datagram in _dump()))
+            file.write(b"".join(_frame(datagram) for datagram in _dump(buffers=buffers)))
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as file:
@@ -203,7 +209,9 @@ def _decode(datagrams: list[bytes]) -> tuple[SocketReading, ...]:
     return reader.finish()
 
 
-def _check(readings: tuple[SocketReading, ...], sockets: list[socket.socket]) -> None:
+def _check(
+    readings: tuple[SocketReading, ...], sockets: list[socket.socket], *, buffers: bool
+) -> None:
     by_cookie = {reading.cookie: reading for reading in readings}
     for each in sockets:
         raw = each.getsockopt(socket.SOL_SOCKET, SO_COOKIE, 8)
@@ -215,6 +223,8 @@ def _check(readings: tuple[SocketReading, ...], sockets: list[socket.socket]) ->
         said = (reading.info.bytes_acked, reading.info.bytes_received)
         assert said == (acked, received), (reading, acked, received)
         assert (reading.info.segments_out, reading.info.segments_in) == (out, into)
+        room = each.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        assert reading.receive_buffer == (room if buffers else None)
         assert reading.info.rtt_us == (struct.unpack_from("=I", info, 68)[0] or None)
         assert reading.inode == os.fstat(each.fileno()).st_ino
         assert reading.local.port == port

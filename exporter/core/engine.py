@@ -167,13 +167,6 @@ class Engine:
         self._learn_versions(sample.reading)
         self._relook_all = True
 
-    def leave_out(self, cookies: Iterable[int], now: float) -> None:
-        """Leave out connections that turned out to be the agent's own."""
-        for cookie in cookies:
-            if self.tracker.leave_out(cookie, now):
-                self._exclude(cookie)
-                self._accounts.excluded(cookie, now)
-
     def look_again(self, now: float) -> None:
         """Class everything anew with what was learned since the last poll."""
         self._look(now)

@@ -1,21 +1,29 @@
 """Which ends of connections are the agent's own: those of its journal's producer.
 
-Those that a poll meets are known by their process. One that is refused is over before that, and the
-kernel says neither process nor port of it. But it says how much the socket would have received at
-once, which follows from its receive buffer, and ours has a size of its own.
+Those that a poll meets are known by their process or, once that has closed them, by the size of
+their receive buffer, which is one of its own. One that ends between two polls leaves neither; but
+the kernel says how much it would have received at once, and that follows from the buffer.
 Pure.
 """
 
 from __future__ import annotations
 
-__all__ = ["got_through", "is_own"]
+__all__ = ["got_through", "is_marked", "is_own"]
 
 from typing import TYPE_CHECKING
 
 from exporter.journal import OWN_RECEIVE_BUFFER
 
 if TYPE_CHECKING:
-    from exporter.model import ClosedSocket
+    from exporter.model import ClosedSocket, SocketReading
+
+# The kernel keeps twice of what was asked for: its own records of the bytes need room, too.
+_MARK = 2 * OWN_RECEIVE_BUFFER
+
+
+def is_marked(reading: SocketReading) -> bool:
+    """Tell by its receive buffer whether an open connection is the agent's own."""
+    return reading.receive_buffer == _MARK
 
 
 def is_own(closed: ClosedSocket) -> bool:
@@ -31,7 +39,7 @@ def is_own(closed: ClosedSocket) -> bool:
         begins_with -= begins_with % closed.segment
     if not got_through(closed):
         return closed.window == begins_with
-    return begins_with <= closed.window <= 2 * OWN_RECEIVE_BUFFER
+    return begins_with <= closed.window <= _MARK
 
 
 def got_through(closed: ClosedSocket) -> bool:

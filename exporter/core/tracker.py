@@ -232,12 +232,6 @@ class Tracker:
             closed.append(closed_watched(tracked, now, None))
         return closed
 
-    def leave_out(self, cookie: int, at: float) -> bool:
-        """Leave out a connection that turned out to be the agent's own; tell whether it was met."""
-        changes = Changes()
-        self._exclude(cookie, at, changes)
-        return bool(changes.excluded)
-
     def _exclude(self, cookie: int, at: float, changes: Changes) -> None:
         """Leave out what is no client's, also where that was found out late."""
         self._counted.pop(cookie, None)  # to the end: `_forget_lingering` begins in front

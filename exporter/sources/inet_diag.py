@@ -28,6 +28,7 @@ _MESSAGE = struct.Struct("=16x BBxB 36s 4x II 4x IIII")
 
 # rcv_ssthresh and advmss.
 _WINDOW = struct.Struct("=I16xI")
+_BUFFER = struct.Struct("=I")
 
 _STATES = {
     1: TcpState.ESTABLISHED,
@@ -85,6 +86,9 @@ def read_record(
     made.retransmits = retransmits
     # Before the first answer the ages count from the machine's start.
     made.info = _tcp_info(buffer, offset, layout, aged=tcp_state is not TcpState.SYN_SENT)
+    made.receive_buffer = None
+    if layout.buffer_at is not None:
+        (made.receive_buffer,) = _BUFFER.unpack_from(buffer, offset + layout.buffer_at)
     made.__class__ = SocketReading
     reading: SocketReading = made
     return reading

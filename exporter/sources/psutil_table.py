@@ -72,6 +72,7 @@ def open_socket_table(
     clock: Callable[[], float] = time.monotonic,
     events: bool = True,
     listening: bool = False,
+    buffers: bool = False,
     open_socket: Callable[[int], DiagSocket] = open_diag_socket,
 ) -> SocketTable:
     """Open the netlink reader or, where that is refused, psutil's; `reason` there says why."""
@@ -79,7 +80,12 @@ def open_socket_table(
     states = CONNECTIONS | LISTENERS if listening else CONNECTIONS
     try:
         table = NetlinkSocketTable(
-            ports, clock=clock, events=events, states=states, open_socket=open_socket
+            ports,
+            clock=clock,
+            events=events,
+            states=states,
+            buffers=buffers,
+            open_socket=open_socket,
         )
         # A kernel without tcp_diag opens the socket and refuses only the dump.
         table.read()

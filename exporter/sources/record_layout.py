@@ -19,8 +19,14 @@ if TYPE_CHECKING:
     from exporter.sources.netlink import Buffer
 
 _TCP_INFO = 2
+_MEMORY = 7
 _CGROUP_ID = 21
 _CGROUP_BYTES = 8
+# Of the socket's memory only the size of the receive buffer, the second of nine figures, is of
+# interest: the others change with every byte that waits.
+_MEMORY_BYTES = 36
+_RECEIVE_BUFFER = 4
+_MEMORY_CLOCKS = ((0, 4), (8, 28))
 _ATTRIBUTE = struct.Struct("=HH")
 # Behind the netlink header and struct inet_diag_msg.
 _ATTRIBUTES = 16 + 72
@@ -65,6 +71,7 @@ class RecordLayout:
     `headers` takes out the attributes' headers, which must be `expected_headers`.
     `info` takes out the first of twelve fields; `lacking` fills up what this kernel does not have.
     `window_at` is where rcv_ssthresh and, after four more, advmss stand.
+    `buffer_at` is where the size of the receive buffer stands, if it was asked for.
     """
 
     length: int
@@ -76,6 +83,7 @@ class RecordLayout:
     lacking: tuple[None, ...]
     cgroup_at: int | None
     window_at: int | None
+    buffer_at: int | None
 
 
 class Layouts:
@@ -113,7 +121,7 @@ def _learn(buffer: Buffer, offset: int, length: int) -> RecordLayout:
     """
     if length < _ATTRIBUTES or length % _UNIT:
         raise SourceDecodeError(f"a socket record cannot have {length} bytes")
-    info_at, info_bytes, cgroup_at = 0, 0, None
+    info_at, info_bytes, cgroup_at, memory_at = 0, 0, None, None
     headers: list[int] = []
     header_format, walked = "=", 0
     at = _ATTRIBUTES
@@ -127,11 +135,13 @@ def _learn(buffer: Buffer, offset: int, length: int) -> RecordLayout:
             info_at, info_bytes = walked, payload
         elif kind == _CGROUP_ID and payload == _CGROUP_BYTES:
             cgroup_at = walked
+        elif kind == _MEMORY and payload >= _MEMORY_BYTES:
+            memory_at = walked
         at += padded(size)
     info, lacking = _info(info_bytes)
     return RecordLayout(
         length=length,
-        clocks=_clocks(info_at, info_bytes),
+        clocks=_clocks(info_at, info_bytes, memory_at),
         headers=struct.Struct(header_format),
         expected_headers=tuple(headers),
         info=info,
@@ -139,6 +149,7 @@ def _learn(buffer: Buffer, offset: int, length: int) -> RecordLayout:
         lacking=lacking,
         cgroup_at=cgroup_at,
         window_at=info_at + _RCV_SSTHRESH if info_bytes >= _INFO_WITH_ADVMSS else None,
+        buffer_at=None if memory_at is None else memory_at + _RECEIVE_BUFFER,
     )
 
 
@@ -168,8 +179,10 @@ def _info(info_bytes: int) -> tuple[struct.Struct | None, tuple[None, ...]]:
     return struct.Struct(code), (None,) * (len(_INFO_FIELDS) - there)
 
 
-def _clocks(info_at: int, info_bytes: int) -> tuple[int, ...]:
+def _clocks(info_at: int, info_bytes: int, memory_at: int | None) -> tuple[int, ...]:
     """Return the 4-byte units of a record that change while nothing happens."""
     spans = [_SEQUENCE, _EXPIRES]
     spans += [(info_at + at, width) for at, width in _INFO_CLOCKS if at + width <= info_bytes]
+    if memory_at is not None:
+        spans += [(memory_at + at, width) for at, width in _MEMORY_CLOCKS]
     return tuple(unit for at, width in spans for unit in range(at // _UNIT, (at + width) // _UNIT))

@@ -34,6 +34,7 @@ _TCPDIAG_GETSOCK = 18
 _NLM_F_REQUEST_AND_DUMP = 0x301
 _INET_DIAG_REQ_BYTECODE = 1
 _WITH_TCP_INFO = 1 << 1
+_WITH_MEMORY = 1 << 6
 _ANY_SOCKET = bytes(40) + b"\xff" * 8
 _LISTEN = 10
 _TIME_WAIT = 6
@@ -54,16 +55,18 @@ class NetlinkSocketTable:
     """Reads the TCP sockets whose remote port is one of `ports`; without ports, all of them.
 
     `states` may add LISTENERS, whose remote port is 0: for tables without `ports`.
+    With `buffers` the readings tell the sizes of receive buffers.
     Not for use by several threads: each thread opens its own, and all but one without `events`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (all but one have defaults and a name)
         self,
         ports: Sequence[PortRange],
         *,
         clock: Callable[[], float] = time.monotonic,
         events: bool = True,
         states: int = CONNECTIONS,
+        buffers: bool = False,
         open_socket: Callable[[int], DiagSocket] = open_diag_socket,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -75,8 +78,9 @@ class NetlinkSocketTable:
         self._filter = FilterKind.EQUAL
         self._sequence = 0
         self._states = states
+        self._buffers = buffers
         self._ports = tuple(ports)
-        self._request = dump_request(self._ports, self._filter, self._states)
+        self._request = self._new_request()
         self._socket: DiagSocket | None = open_socket(0)
         self._wants_events = events
         self._events = self._open_events()
@@ -95,9 +99,12 @@ class NetlinkSocketTable:
     def set_ports(self, ports: Sequence[PortRange]) -> None:
         """Read other ports from the next read on."""
         self._ports = tuple(ports)
-        self._request = dump_request(self._ports, self._filter, self._states)
+        self._request = self._new_request()
         if self._events is not None:
             self._events.set_ports(self._ports)
+
+    def _new_request(self) -> bytearray:
+        return dump_request(self._ports, self._filter, self._states, buffers=self._buffers)
 
     def read(self) -> KernelReading:
         """Read the table, and after it what has ended since the last read.
@@ -150,7 +157,7 @@ class NetlinkSocketTable:
         if self._filter not in _SIMPLER:
             return False
         self._filter = _SIMPLER[self._filter]
-        self._request = dump_request(self._ports, self._filter, self._states)
+        self._request = self._new_request()
         return True
 
     def _ask(self, at: float) -> tuple[SocketReading, ...]:
@@ -228,11 +235,16 @@ class NetlinkSocketTable:
 
 
 def dump_request(
-    ports: Sequence[PortRange], kind: FilterKind, states: int = CONNECTIONS
+    ports: Sequence[PortRange],
+    kind: FilterKind,
+    states: int = CONNECTIONS,
+    *,
+    buffers: bool = False,
 ) -> bytearray:
     """Build the request for a dump; its sequence number is still 0."""
     program = diag_bytecode(ports, kind)
-    body = struct.pack("=BBBB", 0, 0, 0, _WITH_TCP_INFO) + _ANY_SOCKET
+    wanted = _WITH_TCP_INFO | _WITH_MEMORY if buffers else _WITH_TCP_INFO
+    body = struct.pack("=BBBB", 0, 0, 0, wanted) + _ANY_SOCKET
     body += struct.pack("=II", states, 0)
     if program:
         body += struct.pack("=HH", 4 + len(program), _INET_DIAG_REQ_BYTECODE) + program

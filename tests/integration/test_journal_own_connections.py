@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -87,9 +88,6 @@ def test_refused_attempts_of_the_journal_are_nobodys_failures(nobody, tmp_path):
     assert agent.snapshot().poll.unattributed_closed == 0
 
 
-# A connection that ends in the instant its owner is looked up is taken for a nameless client's: the
-# producer's first one may, by bad luck on a busy machine (decision 9).
-@pytest.mark.flaky(reruns=4)
 def test_its_open_connections_are_shown_as_its_own(tmp_path):
     host = Producer({"test.mock.num.brokers": 1, "log_level": 0})
     (broker,) = host.list_topics(timeout=10).brokers.values()
@@ -134,9 +132,22 @@ def test_only_our_window_is_ours(window, segment, acked, own):
     assert is_own(ClosedSocket(1.0, 7, HERE, HERE, info, window, segment)) is own
 
 
+TALKS_AT = 10
+TALKS = """
+import socket
+server = socket.create_server(("::", 10), family=socket.AF_INET6, dualstack_ipv6=True)
+while True:
+    with server.accept()[0] as client:
+        for size in (200, 3000, 50):
+            client.recv(4096)
+            client.sendall(bytes(size))
+        client.recv(4096)
+"""
+
+
 @pytest.fixture
 def peer(own_network):  # noqa: ARG001 - the wire's other end is there
-    """A host across a wire: it refuses, and the wire's packets are as large as one says."""
+    """A host across a wire, whose packets are as large as one says: it refuses, but at port 10."""
     there = subprocess.Popen(["unshare", "-n", "sleep", "120"])
     inside = ["nsenter", "-t", str(there.pid), "-n"]
 
@@ -156,22 +167,31 @@ def peer(own_network):  # noqa: ARG001 - the wire's other end is there
     for number, name, prefix in ((1, "here", ()), (2, "there", inside)):
         run(*prefix, "ip", "address", "add", f"10.77.0.{number}/24", "dev", name)
         run(*prefix, "ip", "address", "add", f"fd77::{number}/64", "dev", name, "nodad")
+    talks = subprocess.Popen([*inside, sys.executable, "-c", TALKS])
     yield lay
-    there.kill()
-    there.wait()
+    for each in (talks, there):
+        each.kill()
+        each.wait()
+
+
+# As the kernel sets it by itself, ours, and what Java producers and consumers ask for.
+BUFFERS = (0, OWN_RECEIVE_BUFFER, 32_768, 65_536)
+WIRES = [
+    pytest.param(family, address, mtu, id=f"{address}-{mtu}")
+    for family, address in ((socket.AF_INET, "10.77.0.2"), (socket.AF_INET6, "fd77::2"))
+    for mtu in (1280, 1500, 9000)
+]
 
 
 @needs_root
 @pytest.mark.root
-@pytest.mark.parametrize("mtu", [1280, 1500, 9000])
-@pytest.mark.parametrize(("family", "address"), [(2, "10.77.0.2"), (10, "fd77::2")])
+@pytest.mark.parametrize(("family", "address", "mtu"), WIRES)
 def test_the_kernel_tells_our_window_whatever_the_network(peer, mtu, family, address):
     peer(mtu)
     events = DestroyEvents((), open_socket=open_diag_socket)
     time.sleep(0.2)
     found = {}
-    # As the kernel sets it by itself, ours, and what Java producers and consumers ask for.
-    for buffer in (0, OWN_RECEIVE_BUFFER, 32_768, 65_536):
+    for buffer in BUFFERS:
         events.drain(0.0)
         with socket.socket(family) as client:
             if buffer:
@@ -185,3 +205,44 @@ def test_the_kernel_tells_our_window_whatever_the_network(peer, mtu, family, add
         found[buffer] = is_own(ended)
     events.close()
     assert found == {0: False, OWN_RECEIVE_BUFFER: True, 32_768: False, 65_536: False}
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.parametrize(("family", "address", "mtu"), WIRES)
+def test_our_window_is_known_after_a_conversation_too(peer, mtu, family, address):
+    peer(mtu)
+    events = DestroyEvents((), open_socket=open_diag_socket)
+    found = {}
+    for buffer in BUFFERS:
+        with connected(family, address, buffer) as client:
+            for answer in (200, 3000, 50):
+                client.sendall(b"a question")
+                while answer:
+                    answer -= len(client.recv(4096))  # noqa: PLW2901
+        until = time.monotonic() + 10
+        ended = ()
+        while not ended and time.monotonic() < until:
+            time.sleep(0.02)
+            ended = [each for each in events.drain(1.0).closed if each.remote.port == TALKS_AT]
+        found[buffer] = is_own(ended[0])
+    events.close()
+    assert found == {0: False, OWN_RECEIVE_BUFFER: True, 32_768: False, 65_536: False}
+
+
+def connected(family, address, buffer):
+    """Connect once the other host is ready."""
+    until = time.monotonic() + 20
+    while True:
+        client = socket.socket(family)
+        if buffer:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+        try:
+            client.connect((address, TALKS_AT))
+        except OSError:
+            client.close()
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
+        else:
+            return client

@@ -86,9 +86,6 @@ def once(records):
     return found
 
 
-# A connection of the agent's own that ends in the instant its owner is looked up counts as a
-# nameless client's, by bad luck on a busy machine (decision 9).
-@pytest.mark.flaky(reruns=2)
 @pytest.mark.timeout(240)
 def test_what_was_spooled_arrives_after_a_kill(cluster, tmp_path):
     spool, file = tmp_path / "spool", tmp_path / "journal.jsonl"

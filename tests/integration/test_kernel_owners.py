@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from exporter.journal import OWN_RECEIVE_BUFFER
 from exporter.model import OwnerRung
 from exporter.settings import PortRange, ProcessRule
 from exporter.sources.descriptors import dead_tcp_sockets, holds_inode
@@ -23,6 +24,7 @@ from tests.integration.kernel_support import (  # noqa: F401
     as_user,
     cgroup,
     client_process,
+    cookie_of,
     needs_root,
     own_network_fixture,
     reset_on_close,
@@ -92,6 +94,23 @@ def test_agents_own_connections_are_no_clients():
         sockets = table.read().sockets
         assert len(sockets) == 1
         assert OwnerLadder(()).owners_of(sockets) == {}
+
+
+@pytest.mark.usefixtures("server")
+def test_agents_own_connection_that_is_closed_before_its_owner_is_looked_up_is_no_clients():
+    with NetlinkSocketTable(PORTS, buffers=True) as table:
+        own, other = socket.socket(), socket.socket()
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, OWN_RECEIVE_BUFFER)
+        own.connect((ADDRESS, PORT))
+        other.connect((ADDRESS, PORT))
+        sockets = table.read().sockets
+        nameless = cookie_of(other)
+        own.close()
+        other.close()
+        ladder = OwnerLadder(())
+        # That of another process would look as this one does: known by its uid, or cgroup, alone.
+        assert ladder.owners_of(sockets).keys() == {nameless}
+        assert ladder.owners_of(sockets).keys() == {nameless}
 
 
 def test_orphan_stays_its_clients(server):

@@ -83,6 +83,7 @@ class Record:
     cgroup_id: int | None = 77
     info_length: int | None = INFO_BYTES
     info: dict[str, int] = field(default_factory=dict)
+    memory: tuple[int, ...] | None = None
     kind: int = DUMP
 
     def encode(self, *, sequence: int = 1, flags: int = MULTI) -> bytes:
@@ -94,6 +95,8 @@ class Record:
         body += struct.pack("=III", self.send_queue, self.uid, self.inode)
         if self.info_length is not None:
             body += attribute(8, b"\0")
+        if self.memory is not None:
+            body += attribute(7, struct.pack("=9I", *self.memory))
         if self.cgroup_id is not None:
             body += attribute(21, struct.pack("=Q", self.cgroup_id))
         if self.info_length is not None:

@@ -12,7 +12,8 @@ import pytest
 from exporter.model import Endpoint, ReadMethod, SocketReading, TcpInfo, TcpState
 from exporter.settings import PortRange
 from exporter.sources.dump_reader import DumpReader
-from exporter.sources.sock_diag import NetlinkSocketTable
+from exporter.sources.port_filter import FilterKind
+from exporter.sources.sock_diag import NetlinkSocketTable, dump_request
 from tests.unit.sock_diag_records import (
     AF_INET6,
     FIN_WAIT2,
@@ -163,6 +164,18 @@ def test_ages_of_a_connection_that_is_not_yet_open_are_left_out(table, kernel):
     info = reading.info
     assert (info.last_data_sent_ms, info.last_data_received_ms) == (None, None)
     assert (info.last_ack_received_ms, info.rtt_us) == (None, None)
+
+
+def test_receive_buffers_are_told_only_where_they_are_asked_for(kernel, table):
+    asking = NetlinkSocketTable(PORTS, events=False, buffers=True, open_socket=kernel.open)
+    (told,) = read(asking, kernel, Record(memory=(0, 24_694, *[0] * 7)))
+    assert told.receive_buffer == 24_694
+    (untold,) = read(asking, kernel, Record(), sequence=2)
+    assert untold.receive_buffer is None
+    extensions = [bytes(dump_request(PORTS, FilterKind.EQUAL, buffers=b))[19] for b in (0, 1)]
+    assert extensions == [1 << 1, 1 << 1 | 1 << 6]
+    assert kernel.asked.sent[0][19] == extensions[1]
+    table.close()
 
 
 def test_record_without_attributes_has_no_figures(table, kernel):

@@ -97,6 +97,18 @@ def test_anything_else_makes_a_new_reading(reader, changes):
     assert still is same
 
 
+MEMORY = (0, 24_694, 0, 16_384, 4096, 0, 0, 0, 0)
+
+
+def test_of_a_sockets_memory_only_the_receive_buffer_makes_a_new_reading(reader):
+    before = reader.read(Record(memory=MEMORY))
+    for place in (0, 2, 3, 4, 5, 6, 7, 8):
+        other = (*MEMORY[:place], 77_777, *MEMORY[place + 1 :])
+        assert reader.read(Record(memory=other)) is before
+    (after,) = reader.read(Record(memory=(0, 131_072, *MEMORY[2:])))
+    assert (before[0].receive_buffer, after.receive_buffer) == (24_694, 131_072)
+
+
 def test_changed_reading_has_the_new_figures_and_ages(reader):
     reader.read(Record(info={"bytes_acked": 1, **AGES}))
     (after,) = reader.read(Record(info={"bytes_acked": 101, "last_data_sent": 12}))
