@@ -128,6 +128,8 @@ class Finding:
     remedy: str
     value: float
     cookies: tuple[int, ...] = ()
+    begun_at: float | None = None
+    """Since when it has been so (as `Snapshot.at`), where it was not told at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

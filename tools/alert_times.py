@@ -39,6 +39,8 @@ fires.
 "Resolved" counts from the end of the cause.
 "Agent" is the agent's own way, [without Prometheus](alertmanager.md): it looks at its findings
 every two seconds; `-` where it cannot tell, for it is gone.
+Of a client that has just begun it tells low efficiency late, after half a window, but it counts
+`for` from when the rule's condition holds, as Prometheus does.
 
 | alert | cause | firing: Prometheus | agent | resolved: Prometheus | agent | default `for` |
 | --- | --- | --- | --- | --- | --- | --- |

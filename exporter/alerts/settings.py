@@ -53,7 +53,7 @@ class Thresholds:
     efficiency_percent: int = 50
     """A client below this share of useful connection-seconds in `efficiency_window` wastes."""
     efficiency_window: float = 3600.0
-    """A client's efficiency is that of so long; it is judged after half of it."""
+    """A client's efficiency is that of so long; a finding waits for half of it."""
     wasted_connections: int = 1
     """A client must waste so many connections on average before its efficiency matters."""
     descriptor_percent: int = 80

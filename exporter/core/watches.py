@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = ["EfficiencyWatch", "StormWatch"]
 
 from collections import Counter, defaultdict, deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.alerts.expressions import duration_text
@@ -29,7 +30,7 @@ STORM_PARTS = 20
 EFFICIENCY_PARTS = 60
 
 # Half a window, by default the alert's `for`: a client's bootstrap connections are of no use to it
-# for nine minutes, and weigh less from then on.
+# for nine minutes, and weigh less from then on. What has been so meanwhile counts for the alert.
 SETTLED_SHARE = 0.5
 
 # Nobody knows yet what these are for, as the alert has it.
@@ -116,6 +117,7 @@ class EfficiencyWatch:
         self._window = thresholds.efficiency_window
         self._past: deque[tuple[float, Mapping[Client, _Seconds]]] = deque()
         self._due = float("-inf")
+        self._wasting_since: dict[Client, float] = {}
         self._findings: list[Finding] = []
 
     def find(self, totals: Totals, now: float) -> list[Finding]:
@@ -136,22 +138,27 @@ class EfficiencyWatch:
             then = {}
         settled_at = now - self._window * SETTLED_SHARE
         settled = next((past for at, past in reversed(self._past) if at <= settled_at), {})
-        self._findings = [
-            finding
+        wasting = {
+            client: finding
             for client, seconds in current.items()
+            if (finding := self._judged(client, _grown(then.get(client), seconds), now - begun))
+        }
+        self._wasting_since = {client: self._wasting_since.get(client, now) for client in wasting}
+        self._findings = [
+            replace(finding, begun_at=self._wasting_since[client])
+            for client, finding in wasting.items()
             if client in settled
-            for finding in self._judged(client, _grown(then.get(client), seconds), now - begun)
         ]
         return self._findings
 
-    def _judged(self, client: Client, lately: _Seconds, since: float) -> list[Finding]:
+    def _judged(self, client: Client, lately: _Seconds, since: float) -> Finding | None:
         # Looks come seconds apart: what is remembered may be that much longer than the window.
         wasted = (lately.spent - lately.useful) / max(self._window, since)
         if lately.spent <= 0 or wasted < self._thresholds.wasted_connections:
-            return []
+            return None
         percent = 100 * lately.useful / lately.spent
         if percent >= self._thresholds.efficiency_percent:
-            return []
+            return None
         client_id, client_kind, process = client
         text = (
             f"{client_kind} {client_id!r} in {process or 'an unknown process'} had use for"
@@ -161,7 +168,7 @@ class EfficiencyWatch:
         )
         labels = {"client_id": client_id, "client_kind": client_kind, "process": process}
         labels = {name: value for name, value in labels.items() if value}
-        return [finding_of_alert("KafkaClientLowEfficiency", labels, text, wasted)]
+        return finding_of_alert("KafkaClientLowEfficiency", labels, text, wasted)
 
 
 def _by_client(totals: Totals) -> dict[Client, _Seconds]:

@@ -180,7 +180,9 @@ class AlertStates:
                     refused.add(key)
                     continue
                 del self._episodes[over.pop()]
-            self._episodes[key] = _Episode(self._specs[finding.name], labels, finding, now, now)
+            # A finding may be told late, so as not to alarm too soon: the rule waits only once.
+            since = now if finding.begun_at is None else min(now, finding.begun_at)
+            self._episodes[key] = _Episode(self._specs[finding.name], labels, finding, since, now)
         self.refused += len(refused - self._refused)
         self._refused = refused
 

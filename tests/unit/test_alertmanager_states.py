@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from exporter.alerts.render import alerts_of
@@ -74,6 +76,17 @@ def test_nothing_is_sent_before_the_time_of_the_rule_has_passed():
     [alert] = clock.look(finding(), after=2)
     assert alert.starts_at == WALL + 300
     assert alert.ends_at == WALL + 300 + 4 * INTERVAL
+
+
+@pytest.mark.parametrize(
+    ("begun_before", "fires_after"),
+    [pytest.param(100.0, 200.0, id="some"), pytest.param(900.0, 0.0, id="longer than the rule")],
+)
+def test_what_a_finding_has_waited_for_is_not_waited_for_again(begun_before, fires_after):
+    clock = Clock()
+    late = replace(finding(), begun_at=clock.now - begun_before)
+    [alert] = [*clock.look(late), *clock.last(fires_after, late)]
+    assert alert.starts_at == WALL + fires_after
 
 
 def test_an_alert_is_what_the_rule_makes_of_it():

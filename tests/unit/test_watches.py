@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exporter.alerts.catalogue import ALERTS_BY_NAME
-from exporter.alerts.settings import Thresholds
+from exporter.alerts.settings import RuleSettings, Thresholds
 from exporter.core.activity import Activity
 from exporter.core.endings import ClosedConnection
 from exporter.core.watches import (
@@ -15,6 +15,7 @@ from exporter.core.watches import (
     StormWatch,
 )
 from exporter.model import ClosedBy, ConnectionClass, Endpoint, TcpInfo
+from exporter.sinks.alert_states import AlertStates
 from exporter.snapshot import ClientBroker, Totals
 
 DEFAULTS = Thresholds()
@@ -139,6 +140,40 @@ def test_a_client_that_wastes_most_is_told_once_it_has_settled():
     assert finding.labels == {"client_id": "orders", "client_kind": "producer", "process": "java"}
     assert "43 %" in told[-1][1][0].description
     assert told[-1][1][0].value == pytest.approx(4.0)
+
+
+def test_a_finding_that_is_told_late_says_since_when_its_rule_is_true():
+    """Four wasted connections are one on average of an hour after a quarter of it."""
+    told = watched(lambda seconds: lived(seconds, data=3, zombies=4))
+    assert {each.begun_at for _, found in told for each in found} == {NOW + EFFICIENCY_SECONDS / 4}
+
+    def in_turns(seconds):
+        """It wastes for an hour, works for two, and wastes again."""
+        quiet = min(max(0.0, seconds - 3600.0), 7200.0)
+        return wasted(seconds - quiet, quiet)
+
+    begun = {each.begun_at for _, found in watched(in_turns, hours=6.0) for each in found}
+    assert len(begun) == 2
+    assert max(begun) > NOW + 3 * 3600.0
+
+
+def wasted(wasted_for, used_for):
+    whose = pair()
+    spent = {
+        (whose, ConnectionClass.ZOMBIE): 4 * wasted_for,
+        (whose, ConnectionClass.DATA): 3 * used_for,
+    }
+    return Totals(connection_seconds=spent, useful_seconds={whose: 3 * used_for})
+
+
+def test_the_agents_own_alert_of_it_fires_when_that_of_prometheus_does():
+    """The rule is true after a quarter of an hour, and its `for` is half of one."""
+    rules = RuleSettings()
+    specs = [ALERTS_BY_NAME["KafkaClientLowEfficiency"]]
+    states = AlertStates(specs, rules, interval=60.0, labels={}, label_bytes=128, most=9)
+    told = watched(lambda seconds: lived(seconds, data=3, zombies=4))
+    fired = [at for at, found in told if states.update(found, NOW + at, at)]
+    assert fired[0] == EFFICIENCY_SECONDS / 4 + specs[0].fire_after.seconds
 
 
 @pytest.mark.parametrize(
