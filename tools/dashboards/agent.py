@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["PAGE"]
 
-from tools.dashboards.layout import Page, Row
+from tools.dashboards.layout import Page, Row, in_thirds
 from tools.dashboards.links import of_row
 from tools.dashboards.panels import bars, dashed, lines, numbers, stacked, with_unit
 from tools.dashboards.queries import OF_AGENT, Query, series
@@ -179,11 +179,7 @@ def _polls() -> Row:
     )
     return Row(
         title="Polls",
-        panels=[
-            took.unit("s").span(8).height(8),
-            failed.unit("cpm").span(8).height(8),
-            agents.span(8).height(8),
-        ],
+        panels=in_thirds(took.unit("s"), failed.unit("cpm"), agents),
     )
 
 
@@ -238,11 +234,7 @@ def _serving() -> Row:
     )
     return Row(
         title="Its server",
-        panels=[
-            requests.unit("cpm").span(8).height(8),
-            rejected.span(8).height(8),
-            files.span(8).height(8),
-        ],
+        panels=in_thirds(requests.unit("cpm"), rejected, files),
         folded=True,
     )
 
@@ -282,11 +274,7 @@ def _alerting() -> Row:
     )
     return Row(
         title="Alerts that it sends itself",
-        panels=[
-            states.span(8).height(8),
-            sent.unit("cpm").span(8).height(8),
-            waiting.span(8).height(8),
-        ],
+        panels=in_thirds(states, sent.unit("cpm"), waiting),
         folded=True,
     )
 
@@ -325,11 +313,7 @@ def _journal() -> Row:
     )
     return Row(
         title="Journal",
-        panels=[
-            kept.unit("cpm").span(8).height(8),
-            lost.unit("cpm").span(8).height(8),
-            waiting.span(8).height(8),
-        ],
+        panels=in_thirds(kept.unit("cpm"), lost.unit("cpm"), waiting),
         folded=True,
     )
 

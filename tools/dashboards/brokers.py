@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["PAGE"]
 
 from exporter.alerts.words import HELD
-from tools.dashboards.layout import Page, Row
+from tools.dashboards.layout import Page, Row, in_thirds
 from tools.dashboards.limits import of_addresses, of_brokers
 from tools.dashboards.links import of_row, of_series
 from tools.dashboards.panels import (
@@ -179,11 +179,7 @@ def _trouble() -> Row:
     )
     return Row(
         title="What goes wrong",
-        panels=[
-            connecting.span(8).height(8),
-            limited(dropped, above(THRESHOLDS.storm_connections)).span(8).height(8),
-            lost.span(8).height(8),
-        ],
+        panels=in_thirds(connecting, limited(dropped, above(THRESHOLDS.storm_connections)), lost),
     )
 
 
@@ -214,11 +210,7 @@ def _traffic() -> Row:
     )
     return Row(
         title="Network",
-        panels=[
-            volume.unit("Bps").span(8).height(8),
-            times.unit("s").span(8).height(8),
-            lost.unit("cpm").span(8).height(8),
-        ],
+        panels=in_thirds(volume.unit("Bps"), times.unit("s"), lost.unit("cpm")),
         folded=True,
     )
 

@@ -6,7 +6,7 @@ __all__ = ["PAGE"]
 
 from exporter.alerts.words import KNOWN, OF_KNOWN
 from exporter.settings import ClassSettings
-from tools.dashboards.layout import Page, Row
+from tools.dashboards.layout import Page, Row, in_thirds
 from tools.dashboards.limits import of_addresses, of_brokers, of_files
 from tools.dashboards.links import RUNBOOK, of_row, of_series
 from tools.dashboards.panels import (
@@ -223,7 +223,7 @@ def _silent() -> Row:
     )
     return Row(
         title="Waste and silence",
-        panels=[each.span(8).height(8) for each in (wasted, owners, idle)],
+        panels=in_thirds(wasted, owners, idle),
     )
 
 
@@ -253,11 +253,7 @@ def _churn() -> Row:
     )
     return Row(
         title="Opened and closed",
-        panels=[
-            opened.unit("cpm").span(8).height(8),
-            closed.unit("cpm").span(8).height(8),
-            lived.span(8).height(8),
-        ],
+        panels=in_thirds(opened.unit("cpm"), closed.unit("cpm"), lived),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["PAGE"]
 
 from spark_rollups.report.words import FIXES
-from tools.dashboards.layout import Page, Row
+from tools.dashboards.layout import Page, Row, in_thirds
 from tools.dashboards.links import of_series
 from tools.dashboards.panels import bars, dashed, limited, lines, numbers, stacked, with_unit
 from tools.dashboards.queries import Query, series
@@ -151,11 +151,7 @@ def _weeks() -> Row:
     )
     return Row(
         title="Over time",
-        panels=[
-            wasted.span(8).height(9),
-            dashed(efficiency, _WEEK).span(8).height(9),
-            dashed(opened, _WEEK).span(8).height(9),
-        ],
+        panels=in_thirds(wasted, dashed(efficiency, _WEEK), dashed(opened, _WEEK), height=9),
     )
 
 
@@ -222,11 +218,7 @@ def _trust() -> Row:
     )
     return Row(
         title="What it is based on",
-        panels=[
-            whole.span(8).height(8),
-            coverage.unit("percentunit").max(1).span(8).height(8),
-            refused.span(8).height(8),
-        ],
+        panels=in_thirds(whole, coverage.unit("percentunit").max(1), refused),
     )
 
 
