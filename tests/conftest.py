@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# An example is slow where the machine is busy, which says nothing of the law that it tries.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 pytest_plugins = ["tests.lab.fixtures"]
 
