@@ -129,10 +129,13 @@ class PairHistory:
         """Whether the totals are equal since the socket was opened, without TLS."""
         return self.law == PLAIN and self.is_settled and (0, 0) in self.offsets()
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it was read often enough, as the totals grew, for its bounds to tell anything."""
+        return self.samples >= LEAST_BOUNDED and self.grown and not (self.rebased or self._doubt)
+
     def may_have(self, out: int, incoming: int, tolerance: int = 0) -> bool:
-        """Whether these may be the Ks, by at least three reads during which the totals grew."""
-        if self.samples < LEAST_BOUNDED or not self.grown or self.rebased or self.is_doubted:
-            return False
+        """Whether these may be the Ks, by the bounds between which they were read."""
         for base in self.bases:
             base_out, base_in = self.law.paid(base)
             if _holds(self._out, out - base_out, tolerance, exact=self.shape.exact_out) and _holds(

@@ -107,6 +107,8 @@ def _is_ripe(socket: Socket, pick: Pick[Row], rule: str) -> bool:
     if rule == "growth":
         least = LEAST_GROWTHS if pick.is_certain else PATIENT_GROWTHS
         return socket.pairs[pick.row].growths >= least
+    if rule == "bounds":
+        return socket.pairs[pick.row].is_bounded
     if rule == "endpoint":
         return socket.reads >= PATIENT_READS
     return True
@@ -194,6 +196,7 @@ class _Rule:
         return bool(could)
 
     def _bounds(self, socket: Socket, row: Row, pair: PairHistory) -> bool:
+        """Pairs that were read once are in, so that no rival is overlooked."""
         known = self._state.listener(socket.remote.port)
         if known.law not in (None, pair.law):
             return False

@@ -77,6 +77,8 @@ class Node:
     requests: int = 0
     cookie: int | None = None
     pace: int = 0
+    last: tuple[int, int] = (0, 0)
+    """What its last exchange sent and received."""
 
 
 @dataclass
@@ -102,6 +104,8 @@ class Process:
     strangers: set[int] = field(default_factory=set)
     at: float = 100.0
     next_cookie: int = 1
+    lagging: float = 0.0
+    """How often a busy node is read in the middle of an exchange."""
 
     def add_client(self, number: int, brokers: int) -> None:
         kind = self.chance.choice([ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.ADMIN])
@@ -148,6 +152,7 @@ class Process:
         node.outgoing += out
         node.incoming += incoming
         node.requests += 1
+        node.last = out, incoming
         wire.out += out + cost * (records + more_out)
         wire.incoming += incoming + cost * (1 + more_in)
 
@@ -196,12 +201,13 @@ class Process:
     def page(self) -> SourceReading:
         clients: dict[tuple[str, ClientKind], list[NodeReading]] = {}
         for node in self.shuffled(self.nodes):
+            lag = self.lag(node)
             clients.setdefault((node.client_id, node.kind), []).append(
                 NodeReading(
                     node_id=node.node_id, role=node.role,
                     broker_id=None if node.role is Role.BOOTSTRAP else node.broker,
-                    outgoing_bytes=node.outgoing, incoming_bytes=node.incoming,
-                    requests=node.requests, responses=node.requests,
+                    outgoing_bytes=node.outgoing - lag[0], incoming_bytes=node.incoming - lag[1],
+                    requests=node.requests - lag[2], responses=node.requests - lag[3],
                 )
             )  # fmt: skip
         return SourceReading(
@@ -211,6 +217,18 @@ class Process:
                 for (name, kind), nodes in clients.items()
             ),
         )  # fmt: skip
+
+    def lag(self, node: Node) -> tuple[int, int, int, int]:
+        """Return what a client's thread has done and not yet counted: it was interrupted.
+
+        It counts bytes as it writes and reads, requests and responses when it has done with all.
+        """
+        if not node.pace or self.chance.random() >= self.lagging:
+            return 0, 0, 0, 0
+        out, incoming = node.last
+        return self.chance.choice(
+            [(0, 0, 1, 1), (0, 0, 0, 1), (0, incoming, 0, 1), (out, incoming, 1, 1)]
+        )
 
     def sample(self, *, busy: bool) -> JoinSample:
         """Look, read and look again; `busy` lets bytes go in between."""

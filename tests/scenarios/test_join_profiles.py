@@ -10,7 +10,7 @@ import pytest
 from tests.lab.cluster import KafkaCluster
 from tests.lab.java_client import JavaMetrics
 from tests.lab.rdkafka_client import Statistics
-from tests.scenarios.join_recording import populate_process
+from tests.scenarios.join_recording import Recording, RecordingAttributor, populate_process
 from tests.scenarios.scoring import agent_for, score, settings_for, table
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(180)]
@@ -43,9 +43,10 @@ def _is_known_limit(truth):
     return truth.client_id == "operator-librdkafka"
 
 
-def _score(agent, processes):
+def _score(agent, processes, attributor):
     """Score what was open both before and after the look."""
     told = [truth for process in processes.values() for truth in process.truth()]
+    attributor.note_truth(told)
     snapshot = agent.snapshot()
     still = {
         (truth.local, truth.remote) for process in processes.values() for truth in process.truth()
@@ -84,6 +85,8 @@ def test_every_settled_connection_is_right(cluster, java_client, rdkafka_client,
     )
     with ExitStack() as stack:
         agent = stack.enter_context(agent_for(settings))
+        attributor = RecordingAttributor(Recording(about=f"{listener} {mechanism}"))
+        agent._engine.attributor = attributor
         for name, process in processes.items():
             more = {} if name == "librdkafka" else properties
             populate_process(process, name, more=more, listener=listener, mechanism=mechanism)
@@ -92,7 +95,7 @@ def test_every_settled_connection_is_right(cluster, java_client, rdkafka_client,
         # Right once could be luck: it has to stay so.
         while looks_right < STEADY_LOOKS:
             time.sleep(2)
-            snapshot, result = _score(agent, processes)
+            snapshot, result = _score(agent, processes, attributor)
             if result.unknown or result.wrong or result.missing:
                 looks_right = 0
             else:
@@ -100,6 +103,10 @@ def test_every_settled_connection_is_right(cluster, java_client, rdkafka_client,
             if time.monotonic() > deadline:
                 break
     print(listener, mechanism, result)
+    if result.unknown or result.wrong:
+        # To be replayed without a lab: tests/unit/test_join_recordings.py.
+        attributor.recording.save(tmp_path / "join.json.gz")
+        print(f"what the join was fed: {tmp_path / 'join.json.gz'}")
     if listener not in EXACT_LISTENERS and (result.unknown or result.wrong):
         pytest.xfail(f"{result}\n{table(snapshot)}")
     assert result.wrong == [], table(snapshot)
