@@ -44,6 +44,10 @@ LEAST_GROWTHS = 2
 # Clients that do the same at the same time are told apart sooner or later; so long they may wait.
 PATIENT_GROWTHS = 4
 
+# A node that has just begun to count has not had the time to grow in step: so many reads are waited
+# for that, if the socket has not been there much longer.
+YOUNG_READS = 2
+
 # What cannot be told by figures waits for so many reads for a better rule.
 PATIENT_READS = 5
 
@@ -69,13 +73,33 @@ def certain_matches(state: SourceState, sockets: Sequence[Socket], rule: str) ->
     """Return what a rule leaves no choice for."""
     by_cookie = {socket.cookie: socket for socket in sockets}
     edges, untold = _edges(state, sockets, rule)
+    young = _young_rows(state) if rule == "growth" and edges else []
     return [
         Match(by_cookie[cookie], pick.row, rule)
         for cookie, pick in matched(edges).items()
         if pick.is_certain
         and (cookie, pick.row) not in untold
         and _is_ripe(by_cookie[cookie], pick, rule)
+        and not any(_may_yet_grow(state, by_cookie[cookie], row) for row in young)
     ]
+
+
+def _young_rows(state: SourceState) -> list[Row]:
+    return [
+        row
+        for row in state.rows
+        if row.counts is not None and not row.is_settled and row.reads <= YOUNG_READS
+    ]
+
+
+def _may_yet_grow(state: SourceState, socket: Socket, row: Row) -> bool:
+    """Whether a young node may turn out to grow in step with a socket that is as young."""
+    pair = socket.pairs.get(row)
+    return (
+        socket.reads <= row.reads + YOUNG_READS
+        and state.fit_of(row, socket.remote) >= 0
+        and (pair is None or not pair.growths)
+    )
 
 
 def left_open(state: SourceState, sockets: Sequence[Socket]) -> list[Match]:
