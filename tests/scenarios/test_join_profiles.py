@@ -21,13 +21,11 @@ LISTENERS = ("PLAINTEXT", "SSL", "SSL_AUTH", "SASL_PLAINTEXT", "SASL_SSL")
 TLS12 = {"ssl.protocol": "TLSv1.2", "ssl.enabled.protocols": "TLSv1.2"}
 
 # The agent reads each page every two seconds: two growths in step, then what they teach.
-SETTLE_SECONDS = 40
+SETTLE_SECONDS = 60
 STEADY_LOOKS = 4
 
-# Under TLS it is not yet always so on a slow machine, where a page takes as long as a consumer's
-# fetches are apart: some connections stay unknown, and once two of a producer were exchanged
-# (decision 7). What is told of those runs is an expected failure.
-EXACT_LISTENERS = ("PLAINTEXT", "SASL_PLAINTEXT")
+# A connection is settled when it was there for so many reads: some are opened anew meanwhile.
+SETTLED_SECONDS = 10
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +41,13 @@ def _is_known_limit(truth):
     return truth.client_id == "operator-librdkafka"
 
 
-def _score(agent, processes, attributor):
-    """Score what was open both before and after the look."""
+def _score(agent, processes, attributor, first_told):
+    """Score what was open both before and after the look, and for some time already."""
     told = [truth for process in processes.values() for truth in process.truth()]
     attributor.note_truth(told)
+    now = time.monotonic()
+    for truth in told:
+        first_told.setdefault((truth.local, truth.remote), now)
     snapshot = agent.snapshot()
     still = {
         (truth.local, truth.remote) for process in processes.values() for truth in process.truth()
@@ -54,7 +55,9 @@ def _score(agent, processes, attributor):
     settled = [
         truth
         for truth in told
-        if (truth.local, truth.remote) in still and not _is_known_limit(truth)
+        if (truth.local, truth.remote) in still
+        and now - first_told[truth.local, truth.remote] >= SETTLED_SECONDS
+        and not _is_known_limit(truth)
     ]
     return snapshot, score(snapshot, settled)
 
@@ -85,6 +88,7 @@ def test_every_settled_connection_is_right(cluster, java_client, rdkafka_client,
     )
     with ExitStack() as stack:
         agent = stack.enter_context(agent_for(settings))
+        first_told = {}
         attributor = RecordingAttributor(Recording(about=f"{listener} {mechanism}"))
         agent._engine.attributor = attributor
         for name, process in processes.items():
@@ -95,8 +99,8 @@ def test_every_settled_connection_is_right(cluster, java_client, rdkafka_client,
         # Right once could be luck: it has to stay so.
         while looks_right < STEADY_LOOKS:
             time.sleep(2)
-            snapshot, result = _score(agent, processes, attributor)
-            if result.unknown or result.wrong or result.missing:
+            snapshot, result = _score(agent, processes, attributor, first_told)
+            if result.right <= 40 or result.unknown or result.wrong or result.missing:
                 looks_right = 0
             else:
                 looks_right += 1
@@ -107,8 +111,6 @@ def test_every_settled_connection_is_right(cluster, java_client, rdkafka_client,
         # To be replayed without a lab: tests/unit/test_join_recordings.py.
         attributor.recording.save(tmp_path / "join.json.gz")
         print(f"what the join was fed: {tmp_path / 'join.json.gz'}")
-    if listener not in EXACT_LISTENERS and (result.unknown or result.wrong):
-        pytest.xfail(f"{result}\n{table(snapshot)}")
     assert result.wrong == [], table(snapshot)
     assert result.missing == []
     assert result.unknown == 0, table(snapshot)
