@@ -269,10 +269,18 @@ def check(process: Process, attributor: Attributor) -> tuple[int, int]:
 
 
 def simulate(
-    profile: Profile, seed: int, *, clients: int, brokers: int, reads: int, late: bool, churn: float
+    profile: Profile,
+    seed: int,
+    *,
+    clients: int,
+    brokers: int,
+    reads: int,
+    late: bool,
+    churn: float,
+    lagging: float = 0.0,
 ) -> tuple[int, int, int]:
     chance = random.Random(seed)
-    process = Process(profile, chance)
+    process = Process(profile, chance, lagging=lagging)
     attributor = Attributor()
     for number in range(clients):
         process.add_client(number, brokers)
@@ -311,6 +319,18 @@ def simulate(
 )
 def test_the_join_is_never_wrong(profile, seed, clients, brokers, late, churn):
     simulate(profile, seed, clients=clients, brokers=brokers, reads=12, late=late, churn=churn)
+
+
+@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
+@settings(
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+@given(seed=st.integers(0, 2**32), clients=st.integers(1, 5), brokers=st.integers(1, 3))
+def test_totals_that_lag_now_and_then(profile, seed, clients, brokers):
+    simulate(
+        profile, seed, clients=clients, brokers=brokers,
+        reads=12, late=False, churn=0.0, lagging=0.02,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
