@@ -7,6 +7,9 @@ HELM := $(if $(BROKERWIRE_CACHE),$(BROKERWIRE_CACHE),.cache)/helm/current
 # How long the demo runs: 20s, 5m; empty until Ctrl-C.
 FOR ?=
 
+# Not empty: the walk through Kubernetes has the rollups' CronJob, too.
+ROLLUPS ?=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check prepare test test-fast test-spark test-ondemand bench bench-rollups golden lock clean
 
@@ -52,9 +55,9 @@ container-tools: ## Install podman, buildah, runc and mmdebstrap from Debian
 image: ## Build the agent's image with podman, buildah or docker
 	tools/build_image.sh
 
-e2e-kubernetes: lab helm prometheus container-tools ## Build a real Kubernetes 1.36 (25 minutes once) and walk the chart through it
+e2e-kubernetes: lab helm prometheus container-tools ## Build a real Kubernetes 1.36 (25 minutes once) and walk the chart through it; ROLLUPS=1 adds the CronJob
 	tools/kubernetes/build.sh
-	$(BIN)/python -m tests.kubernetes --write
+	$(BIN)/python -m tests.kubernetes --write $(if $(ROLLUPS),--rollups)
 
 chart: docs helm ## Write what the chart has copies of, its schema and its README
 	$(HELM)/helm-docs -c helm/brokerwire --sort-values-order file

@@ -39,7 +39,8 @@ def volume(tmp_path_factory) -> Path:
 
 def rollups(volume: Path, *arguments: str) -> str:
     """Run the image's own command as the CronJob does; nothing may be fetched: no network."""
-    closed = (*CLOSED, *MOUNTS, "--network", "none", "--memory", "3g")
+    # Kubernetes makes no account for the uid, and Spark needs one.
+    closed = (*CLOSED, *MOUNTS, "--network", "none", "--memory", "3g", "--passwd=false")
     mounted = ("--volume", f"{volume}:/var/lib/brokerwire")
     return podman("run", "--rm", *closed, *mounted, TAG, *arguments, timeout=900)
 

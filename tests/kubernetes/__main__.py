@@ -1,7 +1,8 @@
 """`make e2e-kubernetes`: the chart on a real Kubernetes, step by step.
 
 Every step is a claim with an assertion; the first that does not hold ends the walk. With `--write`
-the output goes into docs/kubernetes.md.
+the output goes into docs/kubernetes.md. With `--rollups` the chart's CronJob is walked through, too:
+its image has a gigabyte, and a job of it is minutes of a processor.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tests.kubernetes.images import bring_definitions, bring_images
 from tests.kubernetes.node import watch_from_the_node
 from tests.kubernetes.prometheus import scrape
 from tests.kubernetes.release import install, uninstall
+from tests.kubernetes.rollups import add_up
 from tests.kubernetes.walk import Walk
 from tests.lab.artifacts import fetch_artifacts
 
@@ -41,8 +43,10 @@ def main(arguments: list[str]) -> int:
         included = include(walk, servers)
         other = inject(walk, servers)
         scrape(walk, stack, [included, other])
-        upgrade(walk, included)
+        upgraded = upgrade(walk, included)
         watch_from_the_node(walk)
+        if "--rollups" in arguments:
+            add_up(walk, servers, upgraded)
         uninstall(walk)
     if "--write" in arguments:
         _write(walk.lines)

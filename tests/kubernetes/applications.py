@@ -67,7 +67,7 @@ def inject(walk: Walk, servers: str) -> dict[str, Any]:
     return pod
 
 
-def upgrade(walk: Walk, before: dict[str, Any]) -> None:
+def upgrade(walk: Walk, before: dict[str, Any]) -> dict[str, Any]:
     """Give the first application's sidecar another configuration, which replaces its pod."""
     pod = upgrade_orders(walk, before, "--set", "brokerwire.config.poll.interval=2s")
     settled = wait_for("an answer", lambda: ask(pod, "/api/v1/connections")["interval_seconds"])
@@ -75,6 +75,7 @@ def upgrade(walk: Walk, before: dict[str, Any]) -> None:
     walk.say("helm upgrade with another configuration: the pod was replaced and has it")
     # Whoever looks at this pod from outside shall find its client where it stays.
     _say_classes(walk, pod, "proc_fd")
+    return pod
 
 
 def upgrade_orders(walk: Walk, before: dict[str, Any], *arguments: str | Path) -> dict[str, Any]:
