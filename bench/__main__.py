@@ -37,6 +37,13 @@ goes on by a second with each poll, so that what it does each few seconds has it
 received` the floor of one that does: the kernel's own work, looked at by nobody.
 """
 
+JOIN = """\
+## The join of one read
+
+Beside parsing the page that was read, of which the join takes the node metrics only. A recording is
+of three Java processes and of librdkafka clients, whose statistics come one client at a time.
+"""
+
 SECTIONS: list[tuple[str, list[list[str]]]] = [
     (
         POLL,
@@ -49,6 +56,10 @@ SECTIONS: list[tuple[str, list[list[str]]]] = [
     (
         "## Connections that no poll can meet\n\n60 connections of 50 ms each, a poll a second.\n",
         [["bench.short_lived"]],
+    ),
+    (
+        JOIN,
+        [["bench.join"]],
     ),
     ("## A scrape of 100 clients and 50 brokers\n", [["bench.scrape"]]),
     (
