@@ -118,6 +118,9 @@ class Tables:
                 .partitionBy(column)
                 .option("replaceWhere", where)
                 .option("mergeSchema", "true")
+                # A file an hour where there is little in it, not one for each task: opening them
+                # again is what a day costs.
+                .option("optimizeWrite", "true")
                 .save(self.path(name))
             )
 

@@ -33,6 +33,7 @@ _BOOT: Final = ("agent_id", "boot_id")
 _SERIES: Final = (*_BOOT, "kind", "series")
 _TRIES: Final = 8
 _HOURS_OF_DAY: Final = 24
+_HOUR_MS: Final = 3_600_000
 
 
 def refresh(tables: Tables, touched: Collection[int], say: Callable[[str], None]) -> None:
@@ -108,11 +109,20 @@ def _rows(tables: Tables, hours: Collection[int]) -> DataFrame:
     silver = tables.read("silver")
     near = {*hours, *(hour - 1 for hour in hours)}
     rows = tables.only(silver, "hour", near)
-    orphans = tables.only(without_base(rows), "hour", hours).select(*_BOOT).distinct().persist()
+    orphans = (
+        tables.only(without_base(rows), "hour", hours)
+        .groupBy(*_BOOT)
+        .agg(F.min("since_ms").alias("since_ms"))
+        .persist()
+    )
     try:
-        if orphans.isEmpty():
+        since = orphans.agg(F.min("since_ms")).head()[0]
+        if since is None:
             return rows
-        far = [hour for hour in tables.hours("silver") if hour < max(hours) and hour not in near]
+        # One lost record must not cost a look at years: nobody has a row before its own start,
+        # unless its clock was set back, for which a day is allowed.
+        known = tables.hours("silver", after=(since - 1) // _HOUR_MS - _HOURS_OF_DAY)
+        far = [hour for hour in known if hour < max(hours) and hour not in near]
         history = tables.only(silver, "hour", far)
         return rows.unionByName(history.join(orphans, list(_BOOT), "left_semi"))
     finally:

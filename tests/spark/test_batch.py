@@ -105,6 +105,12 @@ def test_days_add_up_their_hours(whole):
     assert hours[0] > 0
 
 
+def test_an_hour_with_little_in_it_is_one_file(whole):
+    """A day's tables open the files of its hours, and those of a week before it, with each run."""
+    files = whole.read("hourly").select("hour", "_metadata.file_path").distinct().count()
+    assert files == len(whole.hours("hourly"))
+
+
 def test_what_was_read_is_not_read_again_and_changes_nothing(whole, fleet):
     versions = [whole.version(name) for name in ("silver", "hourly")]
     assert batch(whole, fleet / "journal") == []
