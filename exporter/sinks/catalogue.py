@@ -118,7 +118,8 @@ _CLIENTS = (
     _of_clients(
         "connections_closed_total",
         Kind.COUNTER,
-        "Connections closed since the agent's start, by the side that ended them.",
+        "Connections closed since the agent's start, by the side that ended them; every side"
+        " always.",
         by="closed_by",
     ),
     _of_clients(

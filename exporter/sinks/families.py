@@ -10,7 +10,7 @@ __all__ = ["STALE_INTERVALS", "Reading", "Row", "families", "is_stale", "pairs_o
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from exporter.model import ConnectionClass, OwnerRung, ReadMethod
+from exporter.model import ClosedBy, ConnectionClass, OwnerRung, ReadMethod
 from exporter.sinks.bounded_rows import (
     finding_connections,
     findings,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from exporter.sinks.catalogue import MetricSpec
     from exporter.sinks.labels import Labels
-    from exporter.snapshot import PollStatus, Snapshot, SourceStatus
+    from exporter.snapshot import PollStatus, Snapshot, SourceStatus, Totals
 
 Key = tuple[str, ...]
 # The value is a Histogram in the rows of a histogram, else a number.
@@ -133,6 +133,28 @@ def _by_label(mapping: Mapping[tuple[ClientBroker, Label], float], labels: Label
     return [(pair, by, value) for (pair, by), value in summed.items()]
 
 
+def _known(snapshot: Snapshot) -> Iterable[ClientBroker]:
+    """Every client and broker that has, or had, connections.
+
+    Whatever can be counted of them is 0 from the first on: Prometheus's `increase()` cannot see how
+    a series came to its first value.
+    """
+    totals = snapshot.totals
+    return dict.fromkeys((*snapshot.counts, *totals.opened, *(pair for pair, _ in totals.closed)))
+
+
+def _from_zero(get: Callable[[Totals], Mapping[ClientBroker, int]]) -> Reader:
+    def rows(snapshot: Snapshot, labels: Labels) -> Rows:
+        return _by_pair({**dict.fromkeys(_known(snapshot), 0), **get(snapshot.totals)}, labels)
+
+    return rows
+
+
+def _closed(snapshot: Snapshot, labels: Labels) -> Rows:
+    zeros = {(pair, side): 0 for pair in _known(snapshot) for side in ClosedBy}
+    return _by_label({**zeros, **snapshot.totals.closed}, labels)
+
+
 def _expected(snapshot: Snapshot, labels: Labels) -> Rows:
     return _by_pair({pair: each.count for pair, each in snapshot.expected.items()}, labels)
 
@@ -213,15 +235,15 @@ _READERS: dict[str, Reader] = {
         s.totals.expected_seconds, n
     ),
     "kafka_client_connection_efficiency_ratio": _efficiency,
-    "kafka_client_connections_opened_total": lambda s, n: _by_pair(s.totals.opened, n),
-    "kafka_client_connections_closed_total": lambda s, n: _by_label(s.totals.closed, n),
+    "kafka_client_connections_opened_total": _from_zero(lambda totals: totals.opened),
+    "kafka_client_connections_closed_total": _closed,
     "kafka_client_connection_lifetime_seconds": _lifetimes,
     "kafka_client_sent_bytes_total": lambda s, n: _by_pair(s.totals.outgoing_bytes, n),
     "kafka_client_received_bytes_total": lambda s, n: _by_pair(s.totals.incoming_bytes, n),
     "kafka_client_connection_idle_seconds_max": _idle,
     "kafka_client_connection_rtt_seconds": _rtt,
     "kafka_client_retransmits_total": lambda s, n: _by_pair(s.totals.retransmits, n),
-    "kafka_client_connect_failures_total": lambda s, n: _by_pair(s.totals.connect_failures, n),
+    "kafka_client_connect_failures_total": _from_zero(lambda totals: totals.connect_failures),
     "kafka_client_probes_total": probes,
     "kafka_client_process_open_fds": open_files(lambda files: files.used),
     "kafka_client_process_max_fds": open_files(lambda files: files.limit),

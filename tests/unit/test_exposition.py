@@ -11,10 +11,12 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from prometheus_client.process_collector import ProcessCollector
 
+from exporter.model import ClosedBy
 from exporter.settings import LimitSettings
 from exporter.sinks.collector import BrokerwireCollector
 from exporter.sinks.exposition import Exposition, Format, build_readings, choose_format
 from exporter.sinks.process import process_readings
+from exporter.snapshot import Totals
 from tests.unit.snapshots import AT, connection, fleet, snapshot, zombie
 
 PROMETHEUS_3 = (
@@ -88,6 +90,31 @@ def test_openmetrics_is_parsed_by_its_own_parser():
 
 def test_the_sum_over_classes_is_the_number_of_connections():
     assert total(samples(snapshot()), "kafka_client_connections") == 4
+
+
+def test_what_may_be_counted_of_a_known_client_begins_at_zero():
+    """Prometheus's increase() does not see how a series came to its first value."""
+    snap = snapshot()
+    found = samples(replace(snap, totals=Totals()))
+    for name, by in (
+        ("connections_opened_total", 1),
+        ("connections_closed_total", len(ClosedBy)),
+        ("connect_failures_total", 1),
+    ):
+        values = [value for (each, _), value in found.items() if each == f"kafka_client_{name}"]
+        assert values == [0.0] * by * len(snap.counts)
+
+
+def test_a_client_without_connections_keeps_every_side_of_its_ends():
+    pair = next(iter(snapshot().counts))
+    totals = replace(snapshot().totals, opened={pair: 3}, closed={(pair, ClosedBy.CLIENT): 3})
+    found = samples(replace(snapshot(()), totals=totals))
+    sides = {
+        dict(labels)["closed_by"]: value
+        for (name, labels), value in found.items()
+        if name == "kafka_client_connections_closed_total"
+    }
+    assert sides == dict.fromkeys(ClosedBy, 0.0) | {"client": 3.0}
 
 
 def test_connections_of_a_stale_snapshot_are_dropped_and_the_agent_stays():
