@@ -23,7 +23,7 @@ from exporter.model import (
 )
 
 if TYPE_CHECKING:
-    from exporter.core.tracker import TrackedConnection
+    from exporter.core.tracked import TrackedConnection
     from exporter.model import Attribution
     from exporter.settings import ClassSettings, Settings
 

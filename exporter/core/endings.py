@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from collections.abc import Set as AbstractSet
 
-    from exporter.core.tracker import TrackedConnection
+    from exporter.core.tracked import TrackedConnection
     from exporter.model import ClosedSocket, Endpoint
 
 # What the broker's side adds to bytes_received when it closes: its FIN, under TLS after a

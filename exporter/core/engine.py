@@ -40,8 +40,11 @@ from exporter.snapshot import ClientBroker, Expectation, Timing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from exporter.core.activity import Activity
+    from exporter.core.endings import ClosedConnection
     from exporter.core.excess import Excess
-    from exporter.core.tracker import Activity, Changes, ClosedConnection, TrackedConnection
+    from exporter.core.tracked import TrackedConnection
+    from exporter.core.tracker import Changes
     from exporter.model import (
         Attribution,
         Endpoint,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from exporter.core.attribution import Attributor
-    from exporter.core.tracker import TrackedConnection
+    from exporter.core.tracked import TrackedConnection
     from exporter.model import Attribution, Endpoint, Owner
     from exporter.settings import ClientRule
 

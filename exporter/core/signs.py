@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from exporter.model import Confidence, Library, Role
 
 if TYPE_CHECKING:
-    from exporter.core.tracker import Activity, TrackedConnection
+    from exporter.core.activity import Activity
+    from exporter.core.tracked import TrackedConnection
 
 # Size, correlation id, [tags,] [throttle time,] error code[, tags]: HeartbeatResponse v0, v1-3, v4.
 # Under TLS a record adds 21 to 38 bytes, and then other answers in plaintext have the same size (a

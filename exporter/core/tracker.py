@@ -9,24 +9,19 @@ from __future__ import annotations
 
 __all__ = ["Activity", "Changes", "ClosedConnection", "TrackedConnection", "Tracker"]
 
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from exporter.core.activity import (
-    Activity,
-    activity_between,
-    last_activity_at,
-    longest_silence,
-    owed_since,
-)
+from exporter.core.activity import Activity
 from exporter.core.endings import (
     ClosedConnection,
     closed_unseen,
     closed_watched,
     judge_together,
 )
+from exporter.core.tracked import TrackedConnection, first_seen, seen_again
 from exporter.model import ClosedBy, TcpState
 
 if TYPE_CHECKING:
@@ -34,10 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from exporter.model import Endpoint, KernelReading, Owner, SocketReading
-
-# Activity that is remembered of each connection: two minutes of a socket that is busy at each
-# poll, much longer of a quiet one; enough for heartbeats (3 s) and metadata refreshes.
-REMEMBERED_ACTIVITIES = 120
 
 # A descriptor without a socket at this many polls is a ghost; a normal close passes through the
 # same condition for an instant (DESIGN section 3).
@@ -50,13 +41,6 @@ LINGER_SECONDS = 1200.0
 # Processes that are remembered once they hold nothing more, to know which connection is a first.
 MOST_OWNERS = 10_000
 
-# What comes within so long is the client's greeting (ApiVersions), whatever it does afterwards.
-GREETING_SECONDS = 2.0
-
-# An answer that took so long was meant to: a long poll. Whoever does so again and again waits.
-LONG_POLL_SECONDS = 5.0
-MOST_LONG_POLLS = 3
-
 # The client's side has closed and the application's descriptor is gone: the kernel finishes alone.
 _FINISHING = frozenset(
     {
@@ -67,55 +51,6 @@ _FINISHING = frozenset(
         TcpState.TIME_WAIT,
     }
 )
-
-
-@dataclass(slots=True)
-class TrackedConnection:
-    """One connection over its life. Only the tracker writes here."""
-
-    reading: SocketReading
-    owner: Owner
-    opened_at: float
-    age_is_exact: bool
-    first_for_owner: bool
-    last_activity_at: float
-    activities: deque[Activity] = field(default_factory=lambda: deque(maxlen=REMEMBERED_ACTIVITIES))
-    state_since: float = 0.0
-    vanished_polls: int = 0
-    ghost: bool = False
-    ghost_since: float | None = None
-    descriptor_seen: bool = False
-    owed_since: float | None = None
-    answered: int = 0
-    unanswered: int = 0
-    long_polls: int = 0
-
-    @property
-    def cookie(self) -> int:
-        """The kernel's name of this socket."""
-        return self.reading.cookie
-
-    @property
-    def unanswered_since(self) -> float | None:
-        """Since when a request waits for an answer that it is used to get; None while none does.
-
-        Producers with acks=0 get none, and a fetch may wait long by design: only a connection that
-        never got a byte, or whose requests are mostly answered soon, can be owed one.
-        """
-        if self.owed_since is None or not (self.reading.incoming_bytes or 0):
-            return self.owed_since
-        is_used_to_answers = self.answered > 1 and self.unanswered <= self.answered
-        if not is_used_to_answers or self.long_polls >= MOST_LONG_POLLS:
-            return None
-        return self.owed_since
-
-    def idle_seconds(self, now: float) -> float:
-        """Seconds since bytes last went either way."""
-        return max(0.0, now - self.last_activity_at)
-
-    def age_seconds(self, now: float) -> float:
-        """Seconds since it was opened, or at least so many (`age_is_exact`)."""
-        return max(0.0, now - self.opened_at)
 
 
 @dataclass(slots=True)
@@ -241,24 +176,14 @@ class Tracker:
             changes.excluded.append(tracked)
 
     def _open(self, reading: SocketReading, owner: Owner, at: float, changes: Changes) -> None:
-        silence = longest_silence(reading.info)
-        since_poll = at - self._polled_at if self._polled_at is not None else None
-        exact = since_poll is not None
-        age = min(silence, since_poll) if since_poll is not None else silence
-        tracked = TrackedConnection(
-            reading=reading,
-            owner=owner,
-            opened_at=at - age,
-            age_is_exact=exact,
+        tracked = first_seen(
+            reading,
+            owner,
+            at,
+            self._polled_at,
             # Its siblings of this same poll are looked at afterwards (_keep_lone_firsts).
-            first_for_owner=exact and self._is_new(owner),
-            last_activity_at=last_activity_at(reading, fallback=at - age),
-            state_since=at,
+            is_first=self._is_new(owner),
         )
-        if exact and reading.info is not None:
-            activity = activity_between(None, reading.info, reading.at)
-            tracked.activities.append(activity)
-            tracked.owed_since = owed_since(None, reading, activity)
         self._connections[reading.cookie] = tracked
         changes.opened.append(tracked)
 
@@ -271,23 +196,11 @@ class Tracker:
     def _advance(
         self, tracked: TrackedConnection, reading: SocketReading, changes: Changes
     ) -> None:
-        before = tracked.reading
-        if before.tcp_state is not reading.tcp_state:
-            tracked.state_since = reading.at
-        if before.info is not None and reading.info is not None and before is not reading:
-            activity = activity_between(before.info, reading.info, reading.at)
-            if activity.outgoing_bytes > 0 or activity.incoming_bytes > 0:
-                tracked.activities.append(activity)
-                tracked.last_activity_at = last_activity_at(reading, fallback=reading.at)
-                changes.active.append(tracked)
-            _follow_answers(tracked, reading, activity)
-            again = _retransmits(reading) - _retransmits(before)
-            if again > 0:
-                changes.retransmitted.append((tracked, again))
-        tracked.reading = reading
-        tracked.vanished_polls = 0
-        tracked.ghost = False
-        tracked.ghost_since = None
+        progress = seen_again(tracked, reading)
+        if progress.moved:
+            changes.active.append(tracked)
+        if progress.retransmits > 0:
+            changes.retransmitted.append((tracked, progress.retransmits))
         if reading.tcp_state in _FINISHING and reading.inode == 0:
             # The application has let go of it, whatever TCP still has to do.
             del self._connections[reading.cookie]
@@ -342,25 +255,6 @@ class Tracker:
             old = [key for key in self._owners_seen if key not in busy]
             for key in islice(old, surplus):
                 del self._owners_seen[key]
-
-
-def _follow_answers(tracked: TrackedConnection, reading: SocketReading, activity: Activity) -> None:
-    """Keep count of how a connection's requests are answered."""
-    before = tracked.owed_since
-    tracked.owed_since = owed_since(before, reading, activity)
-    if activity.incoming_bytes > 0:
-        if reading.at - tracked.opened_at < GREETING_SECONDS:
-            tracked.answered = 1
-        else:
-            tracked.answered += 1
-        if before is not None and tracked.last_activity_at - before >= LONG_POLL_SECONDS:
-            tracked.long_polls += 1
-    elif activity.outgoing_bytes > 0:
-        tracked.unanswered += 1
-
-
-def _retransmits(reading: SocketReading) -> int:
-    return (reading.info.retransmits_total or 0) if reading.info is not None else 0
 
 
 def _keep_lone_firsts(opened: list[TrackedConnection]) -> None:
