@@ -163,13 +163,19 @@ def crashing(scene, address: str) -> tuple:
             left = left or leaving(scene, address, leaky)
             scene.cluster.restart(3)
             storm.ended = time.time()
-            if all(scene.hooks[way].of(storm.alert, run="short", **storm.labels) for way in WAYS):
+            if all(is_told(scene, way, storm) for way in WAYS):
                 break
             wait_connected(scene, address)
         idle, ghost = left
         scene.wait_firing(storm, ghost)
     ghost.ended = time.time()
     return storm, ghost, idle
+
+
+def is_told(scene, way: str, cause) -> bool:
+    """Whether an alert of this cause came this way, and not of one before it."""
+    told = scene.hooks[way].of(cause.alert, run="short", **cause.labels)
+    return any(each.at >= cause.began for each in told)
 
 
 def leaving(scene, address: str, leaky) -> tuple:
