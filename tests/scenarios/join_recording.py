@@ -313,7 +313,7 @@ def record(processes, settings, seconds: float, populate: Callable[[], None], ab
     recording = Recording(about=about)
     with agent_for(settings) as agent:
         attributor = RecordingAttributor(recording)
-        agent._engine.attributor = attributor
+        agent._engine._known.attributor = attributor
         populate()
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

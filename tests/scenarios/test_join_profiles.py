@@ -90,7 +90,7 @@ def test_every_settled_connection_is_right(cluster, java_client, rdkafka_client,
         agent = stack.enter_context(agent_for(settings))
         first_told = {}
         attributor = RecordingAttributor(Recording(about=f"{listener} {mechanism}"))
-        agent._engine.attributor = attributor
+        agent._engine._known.attributor = attributor
         for name, process in processes.items():
             more = {} if name == "librdkafka" else properties
             populate_process(process, name, more=more, listener=listener, mechanism=mechanism)
