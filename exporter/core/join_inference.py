@@ -86,9 +86,8 @@ def tell_laws(state: SourceState, reading: SourceReading, sockets: Sequence[Sock
     for port in {socket.remote.port for socket in sockets}:
         known = state.listener(port)
         if known.law is None or (not known.told and known.law[:2] != law[:2]):
-            known.law, known.rivals = law, ()
-            known.handshakes.clear()
-            known.version += 1
+            known.rivals = ()
+            known.believe(law)
         known.told = True
 
 

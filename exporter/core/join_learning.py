@@ -70,9 +70,7 @@ def elect_law(known: Listener) -> None:
         law = min(close, key=lambda law: law.per_request)
         known.rivals = tuple(close) if len(close) > 1 else ()
         if known.law != law:
-            known.law = law
-            known.version += 1
-            known.handshakes.clear()
+            known.believe(law)
 
 
 def learn_handshakes(

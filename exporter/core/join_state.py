@@ -35,6 +35,8 @@ class Listener:
     """Laws that what was read so far does not tell from `law`, that one included."""
     votes: Counter[Law] = field(default_factory=Counter)
     handshakes: list[Handshake] = field(default_factory=list)
+    shelved: dict[Law, list[Handshake]] = field(default_factory=dict)
+    """What was learned while another law was believed, in case it is believed again."""
     tolerance: int = 0
     """How many bytes a handshake is known to vary by."""
     is_steady: bool = False
@@ -45,6 +47,14 @@ class Listener:
     """How many joined sockets were heard on what varies."""
     version: int = 0
     """Grows with what is known."""
+
+    def believe(self, law: Law) -> None:
+        """Take a law for the right one; of another one's handshakes nothing follows."""
+        if self.law is not None:
+            self.shelved[self.law] = list(self.handshakes)
+        self.law = law
+        self.handshakes[:] = self.shelved.pop(law, [])
+        self.version += 1
 
 
 @dataclass(slots=True)

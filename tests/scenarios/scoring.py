@@ -146,6 +146,9 @@ def score(
         result.confusion[truth.role, role] += 1
         if role == "unknown":
             result.unknown += 1
+        elif role != truth.role and any(_names(equal, truth) for equal in connection.equals):
+            # Of two sockets of one client that no figure tells apart, either may be either.
+            result.equal += 1
         elif role != truth.role:
             result.wrong.append(
                 f"role is {truth.role} ({truth.client_id} node {truth.node_id}): {line(connection)}"
