@@ -118,6 +118,13 @@ def _whole(lowest: int, highest: int) -> Callable[[str], int]:
     return parse
 
 
+def _mode(text: str) -> int:
+    # The owner reads and writes; nobody runs a socket. 0666 unquoted is text here, as YAML has it.
+    if not re.fullmatch(r"06[0246]{2}", text):
+        raise ValueError(text)
+    return int(text, 8)
+
+
 def _ports(text: str) -> PortRange:
     match = re.fullmatch(r"([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?", text)
     if match is None:
@@ -196,6 +203,13 @@ _INTEGERS = {
         _NUMBER,
         _whole(0, 2**31 - 1),
         str,
+    ),
+    "unix_socket_mode": Kind(
+        "file mode",
+        "a file mode for reading and writing, from 0600 to 0666 in octal digits",
+        _STRING | _NUMBER,
+        _mode,
+        lambda mode: f'"{mode:04o}"',
     ),
 }
 _PORTS = Kind(

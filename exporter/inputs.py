@@ -13,6 +13,7 @@ import logging
 import queue
 import threading
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from exporter.errors import BrokerwireError, SourceError
@@ -225,13 +226,15 @@ class Inputs:
         return tuple(health.status() for health in present)
 
     def _add_inlet(self, kind: Literal["unix", "file"], path: str) -> None:
-        make = StatisticsSocket if kind == "unix" else StatisticsFile
-        inlet = make(
-            path,
-            self._pushed,
-            lambda error: self._failed(f"{kind}:{path}", error),
-            max_bytes=self._settings.librdkafka.max_bytes,
-        )
+        pushed = self._settings.librdkafka
+        inlet: StatisticsSocket | StatisticsFile
+        fail = partial(self._failed, f"{kind}:{path}")
+        if kind == "unix":
+            inlet = StatisticsSocket(
+                path, self._pushed, fail, max_bytes=pushed.max_bytes, mode=pushed.unix_socket_mode
+            )
+        else:
+            inlet = StatisticsFile(path, self._pushed, fail, max_bytes=pushed.max_bytes)
         self._health[inlet.name] = _Health(inlet.name, "librdkafka")
         self._inlets.append(inlet)
         self._unopened.append(inlet)

@@ -236,6 +236,8 @@ class StatisticsSettings:
     """Accept `POST /api/v1/statistics` from this host (or with authentication)."""
     unix_socket: str | None = None
     """Path of a Unix socket that accepts statistics; off unless it is named."""
+    unix_socket_mode: int = 0o660
+    """Who may send there: 0660 the agent's uid and group, 0666 whoever reaches the path."""
     files: tuple[str, ...] = ()
     """Files that clients write their statistics to; shell patterns are allowed."""
     max_bytes: int = 16 * 1024 * 1024

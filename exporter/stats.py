@@ -4,7 +4,7 @@
 
     conf = {
         "statistics.interval.ms": 5000,
-        "stats_cb": send_statistics("unix:///run/brokerwire/stats.sock"),
+        "stats_cb": send_statistics("unix:///run/brokerwire/statistics.sock"),
     }
 
 This file needs nothing but the standard library: an application that does not want the whole

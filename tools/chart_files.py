@@ -32,6 +32,8 @@ _SHAPES: dict[str, dict[str, Any]] = {
         "pattern": r"^(off|[0-9]{1,12}(\.[0-9]{1,3})?(ms|s|m|h|d))$",
     },
     "size": {"type": "string", "pattern": "^[0-9]{1,10}(B|KiB|MiB|GiB)$"},
+    # Helm reads 0666 without quotes as 438: only a string has the digits.
+    "file mode": {"type": "string", "pattern": "^06[0246]{2}$"},
     "number": {"type": "integer", "minimum": 0},
     "port": {"type": "integer", "minimum": 1, "maximum": 65535},
     "port or range": {

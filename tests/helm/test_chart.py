@@ -175,6 +175,7 @@ def test_shared_settings_reach_the_agent(application, tmp_path):
     settings = config_of(deployment, tmp_path)
     assert settings.brokers.max_connections == 2_000_000
     assert settings.sources.librdkafka.unix_socket == "/run/brokerwire/statistics.sock"
+    assert settings.sources.librdkafka.unix_socket_mode == 0o666
     spec = deployment["spec"]["template"]["spec"]
     assert all(
         {"name": "brokerwire-run", "mountPath": "/run/brokerwire"} in each["volumeMounts"]
@@ -254,6 +255,18 @@ def test_bad_value_is_refused_with_its_name(setting, words):
     done = run(tool("helm"), "template", "bw", CHART, "--set", setting)
     assert done.returncode != 0
     assert words in done.stderr
+
+
+def test_mode_without_quotes_is_refused(tmp_path):
+    """Helm reads it as 438, which is no mode that anybody meant."""
+    values = tmp_path / "values.yaml"
+    values.write_text("config: {sources: {librdkafka: {unix_socket_mode: 0666}}}")
+    done = run(tool("helm"), "template", "bw", CHART, "-f", values)
+    assert done.returncode != 0
+    assert "config/sources/librdkafka/unix_socket_mode" in done.stderr
+    values.write_text(values.read_text().replace("0666", '"0666"'))
+    done = run(tool("helm"), "template", "bw", CHART, "-f", values)
+    assert done.returncode == 0, done.stderr
 
 
 def test_old_cluster_is_told_what_to_do(application, tmp_path):

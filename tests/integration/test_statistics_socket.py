@@ -7,6 +7,9 @@ import os
 import queue
 import socket
 import stat
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -15,8 +18,13 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import SourceDecodeError, SourceUnavailableError
+from exporter.inputs import Inputs
+from exporter.settings import SourceSettings, StatisticsSettings
 from exporter.sources import statistics_socket
 from exporter.sources.statistics_socket import MAX_SENDERS, StatisticsSocket
+from tests.integration.kernel_support import needs_root
+
+ROOT = Path(__file__).parents[2]
 
 
 def document(name="rdkafka#producer-1", **more):
@@ -176,10 +184,38 @@ def test_the_socket_is_for_owner_and_group(inlet):
     assert stat.S_IMODE(os.lstat(inlet.path).st_mode) == 0o660
 
 
-def test_the_mode_is_the_configured_one(tmp_path):
-    made = Inlet(tmp_path / "s", mode=0o666)
-    made.inlet.stop()
-    assert not (tmp_path / "s").exists()
+# The helper that the examples name, by a process that was root only to read it.
+SENDER = """
+import os, sys, time
+from exporter.stats import send_statistics
+send = send_statistics(f"unix://{sys.argv[1]}")
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+send(sys.argv[2])
+time.sleep(float(sys.argv[3]))
+"""
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.parametrize(("mode", "heard"), [(0o660, 0), (0o666, 1)], ids=["0660", "0666"])
+def test_the_mode_decides_whether_another_uid_is_heard(mode, heard):
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path = f"{folder}/statistics.sock"
+        settings = StatisticsSettings(unix_socket=path, unix_socket_mode=mode)
+        inputs = Inputs(
+            SourceSettings(librdkafka=settings), (), lambda: None, time.monotonic, time.time
+        )
+        inputs.start()
+        try:
+            assert stat.S_IMODE(os.lstat(path).st_mode) == mode
+            sender = [sys.executable, "-c", SENDER, path, document().decode(), "1"]
+            done = subprocess.run(sender, cwd=ROOT, timeout=30, check=False)
+            assert done.returncode == 0
+            arrived = inputs.take()
+        finally:
+            inputs.stop()
+    assert len(arrived) == heard
 
 
 def test_the_file_of_an_agent_that_died_is_replaced(tmp_path):

@@ -89,7 +89,7 @@ def _values(hint, name, *, optional):
         return st.dictionaries(st.text("abc.", min_size=1, max_size=8), TEXT, max_size=3)
     simple = {
         float: st.integers(10_000, 10**12).map(lambda micro: micro / 1e6),
-        int: st.integers(1, 65535) if name in {"port", "id"} else st.integers(1, 10**9),
+        int: INTEGERS.get(name, st.integers(1, 10**9)),
         bool: st.booleans(),
         str: st.sampled_from(["http://127.0.0.1:9404/a", "https://b"]) if name == "url" else TEXT,
         PortRange: st.tuples(st.integers(1, 65535), st.integers(0, 9)).map(
@@ -101,6 +101,11 @@ def _values(hint, name, *, optional):
     return simple[hint] if hint in simple else sections(hint)
 
 
+INTEGERS = {
+    "port": st.integers(1, 65535),
+    "id": st.integers(1, 65535),
+    "unix_socket_mode": st.sampled_from([0o600, 0o620, 0o622, 0o660, 0o666]),
+}
 TEXT = st.text(max_size=20, min_size=1).filter(str.isprintable)
 
 

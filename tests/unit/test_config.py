@@ -112,6 +112,20 @@ def test_a_size_has_a_unit(text, size):
     assert size == settings.sources.librdkafka.max_bytes
 
 
+@pytest.mark.parametrize("text", ["0666", '"0666"', "'0666'"])
+def test_a_mode_is_octal_with_quotes_and_without(text):
+    """YAML takes 0666 for the number 438; what counts is what stands there."""
+    settings = read(f"sources: {{librdkafka: {{unix_socket_mode: {text}}}}}")
+    assert settings.sources.librdkafka.unix_socket_mode == 0o666
+    assert read(yaml_from_settings(settings)) == settings
+
+
+@pytest.mark.parametrize("text", ["438", "666", "0777", "0466", '"rw-rw-rw-"', "0o666", "06666"])
+def test_a_mode_that_is_none_is_told_how_one_is_written(text):
+    (told,) = problems_of(f"sources: {{librdkafka: {{unix_socket_mode: {text}}}}}")
+    assert "must be a file mode for reading and writing, from 0600 to 0666" in told
+
+
 def test_sections_lists_and_mappings_nest():
     settings = read(
         "brokers:\n"

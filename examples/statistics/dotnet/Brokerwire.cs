@@ -1,7 +1,7 @@
 // Sends librdkafka's statistics to brokerwire. Send never waits and never throws: while brokerwire is
 // away or slow, documents are dropped.
 //
-//   using var brokerwire = new Brokerwire("/run/brokerwire/stats.sock");
+//   using var brokerwire = new Brokerwire("/run/brokerwire/statistics.sock");
 //   var config = new ProducerConfig { StatisticsIntervalMs = 5000, /* ... */ };
 //   using var producer = new ProducerBuilder<Null, string>(config)
 //       .SetStatisticsHandler((_, statistics) => brokerwire.Send(statistics))

@@ -1,6 +1,6 @@
 // Package brokerwire sends librdkafka's statistics to brokerwire; one file, to be copied.
 //
-//	sender := brokerwire.NewSender("/run/brokerwire/stats.sock")
+//	sender := brokerwire.NewSender("/run/brokerwire/statistics.sock")
 //	producer, err := kafka.NewProducer(&kafka.ConfigMap{"statistics.interval.ms": 5000, ...})
 //	for event := range producer.Events() {
 //		if statistics, ok := event.(*kafka.Stats); ok {
@@ -24,7 +24,7 @@ type Sender struct {
 
 const timeout = time.Second
 
-// NewSender returns a sender to a Unix socket such as /run/brokerwire/stats.sock.
+// NewSender returns a sender to a Unix socket such as /run/brokerwire/statistics.sock.
 func NewSender(path string) *Sender {
 	sender := &Sender{documents: make(chan string, 16)}
 	go sender.run(path)

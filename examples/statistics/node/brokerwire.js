@@ -4,7 +4,7 @@
 // is away or slow, documents are dropped.
 //
 //   const { sendStatistics } = require("./brokerwire");
-//   const send = sendStatistics("/run/brokerwire/stats.sock");
+//   const send = sendStatistics("/run/brokerwire/statistics.sock");
 //   const producer = new Kafka.Producer({ "statistics.interval.ms": 5000, ... });
 //   producer.on("event.stats", (event) => send(event.message));   // node-rdkafka and
 //   consumer.on("event.stats", (event) => send(event.message));   // kafka-javascript's RdKafka API

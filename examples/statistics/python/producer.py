@@ -19,7 +19,7 @@ def main() -> int:
             "bootstrap.servers": bootstrap_servers,
             "client.id": "example",
             "statistics.interval.ms": 5000,
-            "stats_cb": send_statistics("unix:///run/brokerwire/stats.sock"),
+            "stats_cb": send_statistics("unix:///run/brokerwire/statistics.sock"),
         }
     )
     for line in sys.stdin:

@@ -9,8 +9,9 @@ The sidecar: one description for both ways in. The pieces take the context of th
 {{- if include "brokerwire.webSecret" . -}}
 {{- $_ := set $derived "web" (dict "config_file" "/etc/brokerwire-web/web.yaml") -}}
 {{- end -}}
+{{- /* Senders have any uid; none but the pod's containers have the volume. */ -}}
 {{- if .Values.sidecar.statisticsSocket -}}
-{{- $_ := set $derived "sources" (dict "librdkafka" (dict "unix_socket" "/run/brokerwire/statistics.sock")) -}}
+{{- $_ := set $derived "sources" (dict "librdkafka" (dict "unix_socket" "/run/brokerwire/statistics.sock" "unix_socket_mode" "0666")) -}}
 {{- end -}}
 {{- /* Whose the records are, from files that the kubelet writes: see brokerwire.volumes. */ -}}
 {{- if hasKey $config "journal" -}}
