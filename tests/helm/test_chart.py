@@ -168,6 +168,59 @@ def test_policy_and_include_make_the_same_container(application, tmp_path):
     assert injected == sidecar
 
 
+def test_an_application_brings_its_sidecar_and_nothing_else(application):
+    """What a cluster needs once is the business of a release of its own."""
+    found = objects_of(render(application))
+    assert [(each["kind"], each["metadata"]["name"]) for each in found] == [("Deployment", "bw")]
+    spec = found[0]["spec"]["template"]["spec"]
+    assert [each["name"] for each in spec["initContainers"]] == ["brokerwire"]
+    assert [each["name"] for each in spec["containers"]] == ["orders"]
+    assert [each["name"] for each in spec["volumes"]] == ["brokerwire-config"]
+    alone = {each["kind"] for each in objects_of(render(CHART))}
+    assert alone == {"ConfigMap"}
+
+
+def test_what_an_application_asks_for_is_about_its_own_pods(application, tmp_path):
+    """Two applications in one namespace: each pod is scraped once, and each has one policy."""
+    shape = CHART / "ci" / "librdkafka-values.yaml"
+    arguments = [
+        "-f",
+        as_dependency(shape, tmp_path),
+        "--set",
+        "brokerwire.podMonitor.enabled=true",
+    ]
+    found = {each["kind"]: each for each in objects_of(render(application, *arguments))}
+    assert set(found) == {"Deployment", "PodMonitor", "NetworkPolicy"}
+    wanted = {"brokerwire/agent": "true", "brokerwire/release": "bw"}
+    assert found["PodMonitor"]["spec"]["selector"]["matchLabels"] == wanted
+    assert found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == wanted
+    labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert wanted.items() <= labels.items()
+    # A Deployment's selector can never be changed: it must not have them.
+    assert not wanted.keys() & found["Deployment"]["spec"]["selector"]["matchLabels"].keys()
+
+
+def test_dashboards_come_with_an_application_that_asks_for_them(application):
+    found = objects_of(render(application, "--set", "brokerwire.dashboards.enabled=true"))
+    assert [each["kind"] for each in found].count("ConfigMap") == len(
+        list((REPOSITORY / "dashboards").glob("*.json"))
+    )
+
+
+def test_registry_secrets_stand_beside_the_applications_own(application, tmp_path):
+    values = tmp_path / "values.yaml"
+    image = {"repository": "registry.example/brokerwire", "pullSecrets": ["registry", "orders"]}
+    values.write_text(yaml.safe_dump({"brokerwire": {"image": image}}))
+    broken = tmp_path / "orders"
+    shutil.copytree(application, broken)
+    template = broken / "templates" / "deployment.yaml"
+    own = "spec:\n  imagePullSecrets: [{name: orders}]\n  securityContext:\n    runAsUser"
+    text = template.read_text().replace("spec:\n  securityContext:\n    runAsUser", own)
+    template.write_text(text)
+    spec = deployment_in(render(broken, "-f", values))["spec"]["template"]["spec"]
+    assert spec["imagePullSecrets"] == [{"name": "orders"}, {"name": "registry"}]
+
+
 def test_shared_settings_reach_the_agent(application, tmp_path):
     shape = CHART / "ci" / "librdkafka-values.yaml"
     text = render(application, "-f", as_dependency(shape, tmp_path))

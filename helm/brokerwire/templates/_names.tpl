@@ -23,15 +23,42 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
 {{- define "brokerwire.image" -}}
-{{- $image := .Values.image -}}
-{{- if not $image.repository -}}
+{{- if not .Values.image.repository -}}
 {{- fail "image.repository is needed: build the image with tools/build_image.sh, push it to your registry, and name it here with image.digest" -}}
 {{- end -}}
+{{- include "brokerwire.reference" (list .Values.image .Chart.AppVersion) -}}
+{{- end -}}
+
+{{- /* One image of the values, by digest where it has one. */ -}}
+{{- define "brokerwire.reference" -}}
+{{- $image := index . 0 -}}
 {{- if $image.digest -}}
 {{- printf "%s@%s" $image.repository $image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $image.repository ($image.tag | default .Chart.AppVersion) -}}
+{{- printf "%s:%s" $image.repository ($image.tag | default (index . 1)) -}}
 {{- end -}}
+{{- end -}}
+
+{{- define "brokerwire.pullSecrets" -}}
+{{- range .Values.image.pullSecrets }}
+- name: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{- /*
+What the sidecars' pods are found by. A release of its own looks after all of its namespace; where the chart is another's
+dependency it looks after the pods of that release, or two applications in one namespace would do everything twice.
+*/ -}}
+{{- define "brokerwire.agentLabels" -}}
+brokerwire/agent: "true"
+{{- if not .Chart.IsRoot }}
+brokerwire/release: {{ .Release.Name }}
+{{- end }}
+{{- end -}}
+
+{{- define "brokerwire.nodeLabels" -}}
+app.kubernetes.io/instance: {{ .Release.Name }}
+brokerwire/node-agent: "true"
 {{- end -}}
 
 {{- /* Whether the sidecar serves TLS, users or a file of the user's own. */ -}}
@@ -53,7 +80,14 @@ interval: {{ $monitor.interval }}
 {{- with $monitor.scrapeTimeout }}
 scrapeTimeout: {{ . }}
 {{- end }}
-{{- if or .Values.web.tls.secretName $monitor.tlsConfig }}
+{{- $scheme := $monitor.scheme -}}
+{{- if and (not $scheme) (or $monitor.tlsConfig (and .Values.web.tls.secretName (not .Values.web.existingSecret))) -}}
+{{- $scheme = "https" -}}
+{{- end -}}
+{{- if and (not $scheme) .Values.web.existingSecret -}}
+{{- fail (printf "podMonitor.scheme is needed with web.existingSecret: https where the web.yaml in the Secret %s has a tls_server_config, http where it has none; the chart cannot look into it" .Values.web.existingSecret) -}}
+{{- end }}
+{{- if eq $scheme "https" }}
 scheme: https
 tlsConfig:
   {{- $monitor.tlsConfig | default (dict "insecureSkipVerify" true) | toYaml | nindent 2 }}

@@ -152,6 +152,7 @@ brokerwire/config: {{ include "brokerwire.config" . | toJson }}
 
 {{- define "brokerwire.podLabels" -}}
 brokerwire/agent: "true"
+brokerwire/release: {{ .Release.Name }}
 {{- end -}}
 
 {{- /* `native` or `container`. */ -}}
@@ -211,6 +212,9 @@ also sees what the other init containers connect to.
 {{- end -}}
 {{- if $self.Values.sidecar.shareProcessNamespace -}}
 {{- $_ := set $spec "shareProcessNamespace" true -}}
+{{- end -}}
+{{- with include "brokerwire.pullSecrets" $self | fromYamlArray -}}
+{{- $_ := set $spec "imagePullSecrets" (concat ($spec.imagePullSecrets | default list) . | uniq) -}}
 {{- end -}}
 {{- $_ := set $spec "volumes" (concat ($spec.volumes | default list) (include "brokerwire.volumes" $self | fromYamlArray)) -}}
 {{- toYaml (dict "metadata" $metadata "spec" $spec) -}}
