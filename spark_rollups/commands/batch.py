@@ -19,7 +19,7 @@ from spark_rollups.errors import UsageError
 EPILOG = """\
 examples:
   brokerwire-rollups batch --input /var/log/brokerwire --tables tables
-  brokerwire-rollups batch --input 's3a://journals/2026-11-*/' --tables s3a://fleet/tables
+  brokerwire-rollups batch --input '/mnt/journals/2026-11-*/' --tables /mnt/fleet/tables
   brokerwire-rollups batch --kafka kafka:9092 --topic brokerwire-journal --tables tables
 
 Run it as often as you like: files that were read are left alone, only the hours that changed are

@@ -1,10 +1,19 @@
-"""The flags that name a topic."""
+"""The flags that name a topic, and where the secrets of its client are."""
 
 from __future__ import annotations
 
-__all__ = ["add_kafka_flags", "options_of"]
+__all__ = ["add_kafka_flags", "options_of", "with_files"]
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from spark_rollups.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_FILE: Final = "file:"
 
 
 def add_kafka_flags(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +30,8 @@ def add_kafka_flags(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_pair,
         metavar="KEY=VALUE",
-        help="a setting of the Kafka client, such as security.protocol=SSL; may be repeated",
+        help="a setting of the Kafka client, such as security.protocol=SSL; a VALUE file:/path is"
+        " what stands in that file, for secrets; may be repeated",
     )
 
 
@@ -36,4 +46,34 @@ def options_of(options: argparse.Namespace) -> dict[str, str]:
     """Return Spark's options for the topic of the command line."""
     from spark_rollups.jobs.sources import kafka_options
 
-    return kafka_options(options.kafka, options.topic, options.kafka_option)
+    return kafka_options(options.kafka, options.topic, with_files(options.kafka_option))
+
+
+def with_files(pairs: Iterable[str]) -> list[str]:
+    """Return `key=value` pairs, those of the form `key=file:/path` with what stands in the file.
+
+    Arguments can be read by whoever may list processes or pods: no place for a password.
+
+    Raises:
+        UsageError: a file cannot be read, or has nothing in it.
+
+    """
+    return [_with_file(*pair.split("=", 1)) for pair in pairs]
+
+
+def _with_file(key: str, value: str) -> str:
+    if not value.startswith(_FILE):
+        return f"{key}={value}"
+    path = value.removeprefix(_FILE)
+    try:
+        found = Path(path).read_text("utf-8").rstrip("\r\n")
+    except OSError as error:
+        raise UsageError(f"--kafka-option {key}: cannot read {path!r}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"--kafka-option {key}: {path!r} is no text: for a keystore give its path as"
+            " ssl.keystore.location, without file:"
+        ) from error
+    if not found:
+        raise UsageError(f"--kafka-option {key}: {path!r} is empty")
+    return f"{key}={found}"

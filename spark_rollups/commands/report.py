@@ -20,6 +20,7 @@ EPILOG = """\
 examples:
   brokerwire-rollups report --tables tables --out report.html
   brokerwire-rollups report --tables tables --openmetrics /var/lib/node_exporter/fleet.prom
+  brokerwire-rollups report --tables tables --push http://pushgateway:9091
   brokerwire-rollups report --tables tables --days 28 --until 2026-03-31 --out march.html"""
 
 

@@ -6,6 +6,7 @@ __all__ = ["add_arguments", "run"]
 
 import argparse
 import os
+import re
 import tempfile
 from datetime import date
 from pathlib import Path
@@ -38,7 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--openmetrics",
         type=Path,
         metavar="FILE",
-        help="metrics of the fleet, for node_exporter's textfile folder or a Pushgateway",
+        help="metrics of the fleet, for node_exporter's textfile folder",
+    )
+    parser.add_argument(
+        "--push",
+        type=_url,
+        metavar="URL",
+        help="a Pushgateway that gets these metrics, such as http://pushgateway:9091",
     )
 
 
@@ -46,8 +53,10 @@ def run(
     arguments: argparse.Namespace, tables: Callable[[], Tables], say: Callable[[str], None]
 ) -> int:
     """Write what was asked for; `tables` opens them, which takes some seconds."""
-    if not (arguments.out or arguments.png or arguments.openmetrics):
-        raise UsageError("say what to write: --out FILE, --png DIR or --openmetrics FILE")
+    if not (arguments.out or arguments.png or arguments.openmetrics or arguments.push):
+        raise UsageError(
+            "say what to write: --out FILE, --png DIR, --openmetrics FILE or --push URL"
+        )
     from spark_rollups.report.reading import read_digest
 
     digest = read_digest(tables(), days=arguments.days, until=arguments.until)
@@ -62,11 +71,17 @@ def run(
             for name, picture in report.pictures.items():
                 _write(arguments.png / f"{name}.png", picture)
             say(f"{arguments.png}: {len(report.pictures)} pictures")
-    if arguments.openmetrics:
+    if arguments.openmetrics or arguments.push:
         from spark_rollups.report.openmetrics import render as render_metrics
+        from spark_rollups.report.push import push
 
-        _write(arguments.openmetrics, render_metrics(digest).encode("utf-8"))
-        say(f"{arguments.openmetrics}: metrics")
+        metrics = render_metrics(digest)
+        if arguments.openmetrics:
+            _write(arguments.openmetrics, metrics.encode("utf-8"))
+            say(f"{arguments.openmetrics}: metrics")
+        if arguments.push:
+            push(metrics, arguments.push)
+            say(f"{arguments.push}: metrics")
     return 0
 
 
@@ -91,3 +106,16 @@ def _days(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 400:  # noqa: PLR2004 -- more nobody can see
         raise argparse.ArgumentTypeError(f"must be a number of days from 1 to 400, not {text!r}")
     return int(text)
+
+
+def _url(text: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", text):
+        raise argparse.ArgumentTypeError(
+            f"must be a URL such as http://pushgateway:9091, without a password, not {_named(text)}"
+        )
+    return text
+
+
+def _named(text: str) -> str:
+    """Repeat what was given, unless it could hold a password."""
+    return "one with @" if "@" in text else repr(text)
