@@ -4,7 +4,7 @@ Errors end here as one line each on standard error and an exit code:
 
 0  done
 1  a bug
-2  the command line is wrong
+2  the command line is wrong, or what it names: a path, brokers, offsets
 3  something that Spark needs is missing
 """
 
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from spark_rollups.commands import batch, package, refresh, report, simulate, stream
 from spark_rollups.commands.arguments import talk
 from spark_rollups.errors import MissingPartError, RollupsError, UsageError
+from spark_rollups.mistakes import as_mistake, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,21 +43,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return int(options.execute(options))
-    except UsageError as error:
-        talk(str(error))
-        return USAGE
-    except MissingPartError as error:
-        talk(str(error))
-        return MISSING
     except RollupsError as error:
-        talk(str(error))
-        return BUG
+        return _told(error)
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 -- the last one: a bug must not look like success
-        traceback.print_exc()
+        mistake = as_mistake(error, options)
+        if mistake is not None:
+            return _told(mistake)
+        sys.stderr.write(without_secrets(traceback.format_exc(), options))
         talk(f"this is a bug, please report it: {type(error).__name__}")
         return BUG
+
+
+def _told(error: RollupsError) -> int:
+    talk(str(error))
+    if isinstance(error, UsageError):
+        return USAGE
+    return MISSING if isinstance(error, MissingPartError) else BUG
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["add_parser"]
 
 import argparse
+import json
 
 from spark_rollups.commands.arguments import (
     Commands,
@@ -45,12 +46,17 @@ def add_parser(commands: Commands) -> None:
     add_kafka_flags(parser)
     parser.add_argument(
         "--from-offsets",
+        type=_offsets,
         default="earliest",
         metavar="JSON",
         help='where to begin, as {"topic": {"0": 23, "1": -2}} (default: earliest)',
     )
     parser.add_argument(
-        "--to-offsets", default="latest", metavar="JSON", help="where to end (default: latest)"
+        "--to-offsets",
+        type=_offsets,
+        default="latest",
+        metavar="JSON",
+        help="where to end (default: latest)",
     )
     add_tables_flag(parser)
     add_session_flags(parser)
@@ -74,3 +80,21 @@ def _execute(options: argparse.Namespace) -> int:
     if quarantined:
         talk(f"{quarantined} texts could not be read: see {tables.path('quarantine')}")
     return 0
+
+
+def _offsets(text: str) -> str:
+    if text in {"earliest", "latest"}:
+        return text
+    try:
+        topics = json.loads(text)
+    except ValueError:
+        topics = None
+    partitions = list(topics.values()) if isinstance(topics, dict) else [None]
+    offsets = [offset for each in partitions if isinstance(each, dict) for offset in each.values()]
+    if not all(isinstance(each, dict) for each in partitions) or not all(
+        type(offset) is int for offset in offsets
+    ):
+        raise argparse.ArgumentTypeError(
+            f'must be earliest, latest or as {{"topic": {{"0": 23, "1": -2}}}}, not {text!r}'
+        )
+    return text

@@ -7,9 +7,11 @@ __all__ = ["add_parser"]
 import argparse
 import shutil
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from spark_rollups.commands.arguments import Commands, talk
+from spark_rollups.errors import MissingPartError
 
 MAIN = """\
 import sys
@@ -31,8 +33,8 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "package",
         help="write what spark-submit needs: a zip, a main file and the jars",
-        description="Write what spark-submit needs into a folder: spark_rollups.zip for --py-files,"
-        " rollups.py to submit, and the jars for --jars.",
+        description="Write what spark-submit needs into a folder: spark_rollups.zip for --py-files"
+        " (with Delta's Python package), rollups.py to submit, and the jars for --jars.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -45,13 +47,24 @@ def _execute(options: argparse.Namespace) -> int:
 
     folder: Path = options.to
     folder.mkdir(parents=True, exist_ok=True)
-    package = Path(__file__).parent.parent
     with zipfile.ZipFile(folder / "spark_rollups.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(package.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                archive.write(path, path.relative_to(package.parent))
+        # Spark's own images have PySpark, but not Delta's Python side, which the driver imports.
+        for package in (Path(__file__).parent.parent, _delta()):
+            for path in sorted(package.rglob("*")):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    archive.write(path, path.relative_to(package.parent))
     (folder / "rollups.py").write_text(MAIN, "utf-8")
     for jar in jar_paths():
         shutil.copyfile(jar, folder / jar.name)
     talk(f"written to {folder}")
     return 0
+
+
+def _delta() -> Path:
+    # Without importing it: that would take PySpark, and this command needs no Spark.
+    spec = find_spec("delta")
+    if spec is None or spec.origin is None:
+        raise MissingPartError(
+            "the zip needs Delta's Python package: pip install 'brokerwire[spark]'"
+        )
+    return Path(spec.origin).parent

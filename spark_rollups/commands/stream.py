@@ -5,8 +5,8 @@ from __future__ import annotations
 __all__ = ["add_parser"]
 
 import argparse
-import signal
-from typing import Final
+import re
+from typing import TYPE_CHECKING, Final
 
 from spark_rollups.commands.arguments import (
     Commands,
@@ -16,9 +16,18 @@ from spark_rollups.commands.arguments import (
     talk,
 )
 from spark_rollups.commands.kafka import add_kafka_flags, options_of
+from spark_rollups.commands.stopping import StopSignals
 from spark_rollups.errors import UsageError
 
-_LOOK_SECONDS: Final = 5
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from spark_rollups.jobs.streaming import Stream
+
+_LOOK_SECONDS: Final = 1.0
+_TIME: Final = re.compile(r"\d+ *(millisecond|second|minute|hour|day)s?")
 
 
 def add_parser(commands: Commands) -> None:
@@ -37,7 +46,11 @@ def add_parser(commands: Commands) -> None:
         help="where the query remembers its offsets; lost, it begins anew and all is the same",
     )
     parser.add_argument(
-        "--every", default="1 minute", metavar="TIME", help="time between batches (1 minute)"
+        "--every",
+        type=_time,
+        default="1 minute",
+        metavar="TIME",
+        help="time between batches, such as '30 seconds' (default: 1 minute)",
     )
     parser.add_argument(
         "--refresh-every",
@@ -68,14 +81,34 @@ def _execute(options: argparse.Namespace) -> int:
 
     limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(options.most_per_batch)}
     stream = Stream(tables, options.checkpoint, talk, refresh_seconds=options.refresh_every)
-    query = stream.run(options_of(options) | limits, every=None if options.once else options.every)
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: query.stop())
-    # Where no messages come there is no batch either: what is stale is made anew here.
-    while not query.awaitTermination(_LOOK_SECONDS):
-        stream.refresh_if_due()
-    stream.refresh()
+    with StopSignals() as signals:
+        settings = options_of(options) | limits
+        query = stream.run(settings, every=None if options.once else options.every)
+        follow(stream, query, signals, talk)
     return 0
+
+
+def follow(
+    stream: Stream, query: StreamingQuery, signals: StopSignals, say: Callable[[str], None]
+) -> None:
+    """Stay with a query until it ends or a signal comes, and leave no table behind `silver`.
+
+    A batch that a signal interrupts is taken again by the next run.
+    """
+    while query.isActive and not signals.wait(_LOOK_SECONDS):
+        # Where no messages come there is no batch either: what is stale is made anew here.
+        stream.refresh_if_due()
+    if signals.told:
+        say(f"{signals.told}: stopping; the next run goes on from here")
+        query.stop()
+    query.awaitTermination()
+    stream.refresh()
+
+
+def _time(text: str) -> str:
+    if not _TIME.fullmatch(text.strip()):
+        raise argparse.ArgumentTypeError(f"must be a time such as '30 seconds', not {text!r}")
+    return text.strip()
 
 
 def _seconds(text: str) -> float:

@@ -69,14 +69,23 @@ class Stream:
         self.refresh_if_due()
 
     def refresh_if_due(self) -> None:
-        """Make the stale hours anew if the last time was long enough ago."""
-        if self._clock() - self._refreshed_at >= self._refresh_seconds:
-            self.refresh()
+        """Make the stale hours anew if the last time was long enough ago and nobody is at work."""
+        if self._clock() - self._refreshed_at < self._refresh_seconds:
+            return
+        # Whoever looks must not wait for a long batch here: it would not see a signal meanwhile.
+        if self._busy.acquire(blocking=False):
+            try:
+                self._refresh()
+            finally:
+                self._busy.release()
 
     def refresh(self) -> None:
         """Make the stale hours anew, those too that an earlier run left."""
         with self._busy:
-            hours = self._stale.all()
-            refresh(self._tables, hours, self._say)
-            self._stale.remove(hours)
-            self._refreshed_at = self._clock()
+            self._refresh()
+
+    def _refresh(self) -> None:
+        hours = self._stale.all()
+        refresh(self._tables, hours, self._say)
+        self._stale.remove(hours)
+        self._refreshed_at = self._clock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["Report", "render"]
 
 from dataclasses import dataclass
-from pathlib import Path
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from spark_rollups.report import broker_sections, fleet_sections, savings_sections
@@ -15,7 +15,8 @@ from spark_rollups.report.words import when
 if TYPE_CHECKING:
     from spark_rollups.report.digest import Digest
 
-_STYLE = Path(__file__).parent / "report.css"
+# By its package and not by a path: on a cluster all this comes out of a zip.
+_STYLE = resources.files("spark_rollups.report").joinpath("report.css")
 # Nothing is loaded and nothing runs, whatever a name says.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _ORDER = (
