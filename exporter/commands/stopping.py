@@ -9,7 +9,6 @@ import select
 import signal
 import sys
 import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
@@ -23,15 +22,20 @@ class StopSignals:
     """Turns SIGTERM and SIGINT into the end of a wait. Use it in the main thread.
 
     A pipe and not an Event: a handler runs between two steps of the wait itself, and would wait
-    for the very lock that the wait holds.
+    for the very lock that the wait holds. Python itself writes to the pipe, and not the handler:
+    where the kernel gives the signal to another thread, the wait is all that keeps the handler,
+    which runs in the main thread, from running.
     """
 
     def __init__(self) -> None:
         self._name = ""
         self._before: dict[signal.Signals, Any] = {}
+        self._bell_before = -1
         self._end, self._bell = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def __enter__(self) -> Self:
+        # A full pipe is one that has been told.
+        self._bell_before = signal.set_wakeup_fd(self._bell, warn_on_full_buffer=False)
         for number in STOPPING:
             self._before[number] = signal.signal(number, self._stop)
         return self
@@ -39,6 +43,7 @@ class StopSignals:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(self._bell_before)
         os.close(self._end)
         os.close(self._bell)
 
@@ -55,8 +60,6 @@ class StopSignals:
 
     def _stop(self, number: int, _: FrameType | None) -> None:
         self._name = signal.Signals(number).name
-        with suppress(BlockingIOError):  # full of earlier signals
-            os.write(self._bell, b"x")
 
 
 class Deadline:

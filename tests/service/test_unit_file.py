@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from contextlib import suppress
+import urllib.request
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import bcrypt
+import confluent_kafka
+import psutil
 import pytest
+import yaml
 
+from exporter.stats import send_statistics
 from tests.e2e.monitoring import get
+from tests.integration.web_support import issue, trusting
 from tests.lab.addresses import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 REPOSITORY = Path(__file__).parents[2]
 UNIT = REPOSITORY / "examples" / "systemd" / "brokerwire.service"
@@ -61,32 +75,123 @@ def test_unit_is_closed(unit):
     assert float(found[1]) <= HIGHEST_EXPOSURE
 
 
-def test_every_system_call_of_the_agent_is_let_through(tmp_path):
-    """A run with a scrape, the page and an end by SIGTERM: nothing that the filter refuses."""
+@pytest.mark.parametrize("configured", [False, True], ids=["bare", "everything"])
+def test_every_system_call_of_the_agent_is_let_through(configured, tmp_path):
+    """A run with a scrape, the page and an end by SIGTERM: nothing that the filter refuses.
+
+    Once bare, once with TLS, a user, the statistics' socket, and the journal in file and topic.
+    """
     trace = tmp_path / "trace"
-    address = f"127.0.0.1:{free_port('127.0.0.1')}"
-    agent = subprocess.Popen(
-        [program("strace"), "-f", "-qq", "-o", trace, BROKERWIRE,
-         "run", "--web.listen-address", address],
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            with suppress(OSError):
-                get(f"http://{address}/-/ready", timeout=2)
-                break
-            time.sleep(0.2)
-        for path in ("/metrics", "/", "/api/v1/sources"):
-            assert get(f"http://{address}{path}")
-        time.sleep(2.5)
-    finally:
-        child = int(Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()[0])
-        os.kill(child, 15)
-        agent.wait(30)
-    used = set(re.findall(r"^\d+\s+(\w+)\(", trace.read_text(), re.MULTILINE))
+    with ExitStack() as stack:
+        served = stack.enter_context(_everything(tmp_path)) if configured else _bare()
+        command = [program("strace"), "-f", "-qq", "-o", trace, BROKERWIRE, "run", *served.options]
+        agent = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        try:
+            end = time.monotonic() + 60
+            while time.monotonic() < end:
+                with suppress(OSError):
+                    served.get("/-/ready")
+                    break
+                time.sleep(0.2)
+            for path in ("/metrics", "/", "/api/v1/sources"):
+                assert served.get(path)
+            time.sleep(2.5)
+            served.check()
+        finally:
+            child = int(Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()[0])
+            os.kill(child, 15)
+            agent.wait(30)
+    text = trace.read_text()
+    used = set(re.findall(r"^\d+\s+(\w+)\(", text, re.MULTILINE))
     assert {"socket", "recvfrom", "execve"} <= used
     assert used <= _allowed()
+    families = set(re.findall(r"^\d+\s+socket\((AF_\w+)", text, re.MULTILINE))
+    assert {"AF_NETLINK", "AF_UNIX"} <= families if configured else "AF_NETLINK" in families
+    (allowed,) = re.findall(r"^RestrictAddressFamilies=(.+)", UNIT.read_text(), re.MULTILINE)
+    assert families <= set(allowed.split())
+
+
+@dataclass(frozen=True)
+class _Served:
+    """How the agent is started, asked, and found to do what it was configured for."""
+
+    options: list[str]
+    get: Callable[[str], bytes]
+    check: Callable[[], None] = lambda: None
+
+
+def _bare() -> _Served:
+    address = f"127.0.0.1:{free_port('127.0.0.1')}"
+    return _Served(
+        ["--web.listen-address", address], lambda path: get(f"http://{address}{path}", timeout=2)
+    )
+
+
+@contextmanager
+def _everything(folder: Path) -> Iterator[_Served]:
+    """TLS and a user, statistics by the Unix socket, the journal to a file and to a broker."""
+    authority = issue("authority", sans=())
+    certificate, key = issue("localhost", authority).write(folder, "tls")
+    hashed = bcrypt.hashpw(b"opening", bcrypt.gensalt(5)).decode()
+    web = {
+        "tls_server_config": {"cert_file": str(certificate), "key_file": str(key)},
+        "basic_auth_users": {"me": hashed},
+    }
+    (folder / "web.yaml").write_text(yaml.safe_dump(web))
+    port, inlet = free_port("127.0.0.1"), folder / "statistics.sock"
+    with _mock_broker() as broker:
+        config = {
+            "sources": {"librdkafka": {"unix_socket": str(inlet), "unix_socket_mode": "0666"}},
+            "web": {
+                "listen_addresses": [f"127.0.0.1:{port}"],
+                "config_file": str(folder / "web.yaml"),
+            },
+            "journal": {
+                "interval": "1s",
+                "file": {"path": str(folder / "journal.jsonl")},
+                "kafka": {"bootstrap_servers": broker, "spool_folder": str(folder / "spool")},
+            },
+        }
+        (folder / "brokerwire.yaml").write_text(yaml.safe_dump(config))
+        context = trusting(authority)
+        send = send_statistics(f"unix://{inlet}")
+
+        def ask(path: str) -> bytes:
+            words = base64.b64encode(b"me:opening").decode()
+            request = urllib.request.Request(
+                f"https://localhost:{port}{path}", headers={"Authorization": f"Basic {words}"}
+            )
+            with urllib.request.urlopen(request, timeout=5, context=context) as answer:
+                send(json.dumps({"client_id": "c", "name": "c", "type": "producer", "brokers": {}}))
+                return answer.read()
+
+        def check() -> None:
+            sources = json.loads(ask("/api/v1/sources"))["sources"]
+            assert [each["clients"] for each in sources if each["name"] == f"unix:{inlet}"] == [1]
+            assert (folder / "journal.jsonl").stat().st_size
+            for sink in ("file", "kafka"):
+                (safe,) = re.findall(
+                    rf'^brokerwire_journal_records_total{{sink="{sink}"}} (\S+)',
+                    ask("/metrics").decode(),
+                    re.MULTILINE,
+                )
+                assert float(safe) > 0
+
+        yield _Served(["--config", str(folder / "brokerwire.yaml")], ask, check)
+
+
+@contextmanager
+def _mock_broker() -> Iterator[str]:
+    """librdkafka's own mock of a broker, in this process."""
+    me = psutil.Process()
+    before = {each.laddr.port for each in me.net_connections() if each.status == "LISTEN"}
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": "unused:1", "test.mock.num.brokers": 1}
+    )
+    listening = {each.laddr.port for each in me.net_connections() if each.status == "LISTEN"}
+    (port,) = listening - before
+    yield f"127.0.0.1:{port}"
+    producer.flush(1)
 
 
 def _allowed() -> set[str]:
