@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).parent.parent
 CHART = REPOSITORY / "helm" / "brokerwire"
 _COPIED = {"rules": "*.yaml", "dashboards": "*.json"}
+_JMX_RULES = REPOSITORY / "examples" / "jmx_exporter" / "brokerwire.yaml"
+# The application that shows how our chart is included.
+_APPLICATION = REPOSITORY / "examples" / "helm" / "orders"
 
 # What a kind of value looks like to JSON Schema; whatever else a kind asks for, the agent says.
 _SHAPES: dict[str, dict[str, Any]] = {
@@ -53,6 +56,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     for folder, pattern in _COPIED.items():
         for path in sorted((REPOSITORY / folder).glob(pattern)):
             yield CHART / "files" / folder / path.name, path.read_text("utf-8")
+    yield _APPLICATION / "files" / "jmx_exporter.yaml", _JMX_RULES.read_text("utf-8")
     schema = CHART / "values.schema.json"
     document = json.loads(schema.read_text("utf-8"))
     document["properties"]["config"] = _section(Settings)

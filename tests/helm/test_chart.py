@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 
 from exporter.config import read_settings
+from exporter.sinks.web_config_reader import read_web_config
 from tests.e2e.monitoring import tool as prometheus_tool
 from tests.helm.tools import (
-    APPLICATION,
     CHART,
     NEWEST,
     OLDEST,
     REPOSITORY,
     SHAPES,
+    application_chart,
     conform,
     objects_of,
     render,
@@ -25,9 +26,6 @@ from tests.helm.tools import (
     tool,
     write_schemas,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.helm
 
@@ -50,13 +48,7 @@ def schemas(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def application(tmp_path_factory) -> Path:
-    """An application's chart with ours as its dependency, as `helm dependency update` makes it."""
-    folder = tmp_path_factory.mktemp("charts")
-    shutil.copytree(CHART, folder / "helm" / "brokerwire")
-    chart = shutil.copytree(APPLICATION, folder / "examples" / "helm" / "orders")
-    done = run(tool("helm"), "dependency", "update", chart)
-    assert done.returncode == 0, done.stderr
-    return chart
+    return application_chart(tmp_path_factory.mktemp("charts"))
 
 
 def as_dependency(shape: Path, folder: Path) -> Path:
@@ -236,6 +228,45 @@ def test_shared_settings_reach_the_agent(application, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("cleared", "asks_clients", "users"),
+    [
+        pytest.param((), True, {"prometheus"}, id="all"),
+        pytest.param(("web.tls.clientAuth=false",), False, {"prometheus"}, id="no-client-auth"),
+        pytest.param(("web.basicAuthUsers=null",), True, set(), id="no-users"),
+        pytest.param(("web.tls.secretName=",), None, {"prometheus"}, id="no-tls"),
+    ],
+)
+def test_web_file_is_what_the_agent_reads(cleared, asks_clients, users):
+    """The agent's own reader takes it, and what it names is where the sidecar has it."""
+    shape = CHART / "ci" / "tls-values.yaml"
+    settings = [part for each in cleared for part in ("--set", f"{each}")]
+    text = render(CHART, "-f", shape, *settings)
+    (secret,) = [each for each in objects_of(text) if each["kind"] == "Secret"]
+    web = read_web_config(secret["stringData"]["web.yaml"], "web.yaml")
+    assert set(web.basic_auth_users) == users
+    tls = web.tls_server_config
+    assert (None if tls is None else tls.asks_clients) is asks_clients
+    if tls is not None:
+        named = {tls.cert_file, tls.key_file, tls.client_ca_file} - {None}
+        assert named <= {f"/etc/brokerwire-tls/{name}" for name in ("tls.crt", "tls.key", "ca.crt")}
+
+
+def test_web_file_and_certificate_are_mounted_where_they_are_looked_for(application, tmp_path):
+    text = render(application, "-f", as_dependency(CHART / "ci" / "tls-values.yaml", tmp_path))
+    deployment = deployment_in(text)
+    sidecar = sidecar_of(deployment, "initContainers")
+    mounts = {each["mountPath"]: each["name"] for each in sidecar["volumeMounts"]}
+    volumes = {each["name"]: each for each in deployment["spec"]["template"]["spec"]["volumes"]}
+    (made,) = [each for each in objects_of(text) if each["kind"] == "Secret"]
+    file = Path(config_of(deployment, tmp_path).web.config_file)
+    assert file.name in made["stringData"]
+    assert volumes[mounts[str(file.parent)]]["secret"]["secretName"] == made["metadata"]["name"]
+    tls = read_web_config(made["stringData"][file.name], file.name).tls_server_config
+    folder = str(Path(tls.cert_file).parent)
+    assert volumes[mounts[folder]]["secret"]["secretName"] == "orders-tls"
+
+
 def test_a_journal_has_a_volume_and_says_whose_it_is(application, tmp_path):
     shape = CHART / "ci" / "journal-values.yaml"
     text = render(application, "-f", as_dependency(shape, tmp_path))
@@ -257,6 +288,32 @@ def test_a_journal_has_a_volume_and_says_whose_it_is(application, tmp_path):
     mounts = sidecar_of(deployment, "initContainers")["volumeMounts"]
     folder = next(each["mountPath"] for each in mounts if each["name"] == "brokerwire-journal")
     assert journal.kafka.spool_folder.startswith(f"{folder}/")
+
+
+def test_example_brings_the_java_metrics_that_it_names(application, tmp_path):
+    """From the init container's copy to the page that the sidecar asks: one path, one port."""
+    text = render(application)
+    deployment = deployment_in(text)
+    spec = deployment["spec"]["template"]["spec"]
+    sidecar, bringer = spec["initContainers"]
+    (client,) = [each for each in spec["containers"] if each["name"] == "orders"]
+    (option,) = [e["value"] for e in client["env"] if e["name"] == "JAVA_TOOL_OPTIONS"]
+    jar, address, rules = re.fullmatch(
+        r"-javaagent:(/[^=]+)=(127\.0\.0\.1:\d+):(/.+)", option
+    ).groups()
+    (source,) = config_of(deployment, tmp_path).sources.java
+    assert source.url == f"http://{address}/metrics"
+    volumes = {each["name"]: each for each in spec["volumes"]}
+    brought = {each["mountPath"]: each["name"] for each in bringer["volumeMounts"]}
+    mounted = {each["mountPath"]: each["name"] for each in client["volumeMounts"]}
+    _, copied, target = bringer["command"]
+    assert Path(target, Path(copied).name) == Path(jar)
+    assert brought[str(Path(jar).parent)] == mounted[str(Path(jar).parent)]
+    name = volumes[mounted[str(Path(rules).parent)]]["configMap"]["name"]
+    (made,) = [each for each in objects_of(text) if each["metadata"]["name"] == name]
+    ours = (REPOSITORY / "examples" / "jmx_exporter" / "brokerwire.yaml").read_text()
+    assert yaml.safe_load(made["data"][Path(rules).name]) == yaml.safe_load(ours)
+    assert sidecar["name"] == "brokerwire"
 
 
 def test_image_is_named_by_digest(application, tmp_path):

@@ -57,6 +57,15 @@ def render(chart: Path, *arguments: str | Path, version: str = NEWEST) -> str:
     return done.stdout
 
 
+def application_chart(folder: Path) -> Path:
+    """Copy an application's chart with ours as its dependency, as `helm dependency update` does."""
+    shutil.copytree(CHART, folder / "helm" / "brokerwire")
+    chart = shutil.copytree(APPLICATION, folder / "examples" / "helm" / "orders")
+    done = run(tool("helm"), "dependency", "update", chart)
+    assert done.returncode == 0, done.stderr
+    return chart
+
+
 def objects_of(text: str) -> list[dict[str, Any]]:
     return [found for found in yaml.safe_load_all(text) if found]
 
