@@ -41,13 +41,13 @@ _MISTAKES: Final = (
     _Mistake(
         r"(?:UnsupportedFileSystemException|No FileSystem for scheme)\D*?"
         r"\"?(?P<scheme>\w[\w+.-]*)\"",
-        "Spark cannot read or write {scheme}://: give spark-submit the store's jars,"
-        " such as --packages org.apache.hadoop:hadoop-aws:3.4.2 for s3a",
+        "Spark has no library for {scheme}:// here: give it the store's jars, such as"
+        " spark-submit --packages org.apache.hadoop:hadoop-aws:3.4.2 for s3a",
     ),
     _Mistake(
         r"ClassNotFoundException: Class (?P<name>org\.apache\.hadoop\.fs\.\S+) not found",
-        "Spark cannot reach this store without {name}: give spark-submit the store's jars,"
-        " such as --packages org.apache.hadoop:hadoop-aws:3.4.2 for s3a",
+        "Spark has no {name} here: give it the store's jars, such as"
+        " spark-submit --packages org.apache.hadoop:hadoop-aws:3.4.2 for s3a",
     ),
     _Mistake(
         r"No resolvable bootstrap urls|Invalid url in bootstrap\.servers",

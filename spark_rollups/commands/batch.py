@@ -24,7 +24,8 @@ examples:
   brokerwire-rollups batch --kafka kafka:9092 --topic brokerwire-journal --tables tables
 
 Run it as often as you like: files that were read are left alone, only the hours that changed are
-written, and what is read twice changes nothing."""
+written, and what is read twice changes nothing. Of a topic it reads the whole range each time; for
+what is new in it there is `stream --once --checkpoint DIR`."""
 
 
 def add_parser(commands: Commands) -> None:

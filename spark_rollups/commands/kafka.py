@@ -46,7 +46,9 @@ def options_of(options: argparse.Namespace) -> dict[str, str]:
     """Return Spark's options for the topic of the command line."""
     from spark_rollups.jobs.sources import kafka_options
 
-    return kafka_options(options.kafka, options.topic, with_files(options.kafka_option))
+    # Kept in their place: what is told of an error is looked through for these values.
+    options.kafka_option = with_files(options.kafka_option)
+    return kafka_options(options.kafka, options.topic, options.kafka_option)
 
 
 def with_files(pairs: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 
 from spark_rollups.cli import main
 from spark_rollups.commands import batch, report
+from spark_rollups.commands.kafka import options_of
 from spark_rollups.errors import MissingPartError, RollupsError, UsageError
 
 KAFKA = ["batch", "--kafka", "kafka:9092", "--topic", "t1", "--tables", "tables"]
@@ -146,6 +147,20 @@ def test_what_is_told_of_an_error_holds_no_secret(fails, capsys, text):
     err = capsys.readouterr().err
     assert "hunter2" not in err
     assert "[hidden]" in err or "sasl.jaas.config among" in err
+
+
+def test_a_secret_that_came_from_a_file_is_hidden_too(monkeypatch, capsys, tmp_path):
+    (tmp_path / "jaas").write_text(JAAS, "utf-8")
+
+    def load(_):
+        raise Py4JJavaError(f"{JAVA}odd: hunter2")
+
+    def open_tables(options):
+        load(options_of(options))
+
+    monkeypatch.setattr(batch, "open_tables", open_tables)
+    assert main([*KAFKA, "--kafka-option", f"sasl.jaas.config=file:{tmp_path}/jaas"]) == 1
+    assert "hunter2" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,11 @@
 {{- concat $arguments (list "--tables" $rollups.tables) | toYaml -}}
 {{- end -}}
 
+{{- /* Which of the topic is in the tables; beside them, so that both are kept or lost together. */ -}}
+{{- define "brokerwire.rollups.checkpoint" -}}
+{{- printf "%s-checkpoint" (trimSuffix "/" .Values.rollups.tables) -}}
+{{- end -}}
+
 {{- /* Beside the heap the JVM needs room for its code, its threads and buffers: half as much again. */ -}}
 {{- define "brokerwire.rollups.resources" -}}
 {{- $rollups := .Values.rollups -}}
