@@ -27,14 +27,16 @@ _JMX_RULES = REPOSITORY / "examples" / "jmx_exporter" / "brokerwire.yaml"
 # The application that shows how our chart is included.
 _APPLICATION = REPOSITORY / "examples" / "helm" / "orders"
 
+# Of a value that is not as a schema's pattern says, helm tells the pattern and nothing else: these
+# the chart's own template compares (templates/_check.tpl), and tells what they must be.
+_PATTERNS = {
+    "duration": r"^[0-9]{1,12}(\.[0-9]{1,3})?(ms|s|m|h|d)$",
+    "duration or off": r"^(off|[0-9]{1,12}(\.[0-9]{1,3})?(ms|s|m|h|d))$",
+    "size": "^[0-9]{1,10}(B|KiB|MiB|GiB)$",
+}
 # What a kind of value looks like to JSON Schema; whatever else a kind asks for, the agent says.
 _SHAPES: dict[str, dict[str, Any]] = {
-    "duration": {"type": "string", "pattern": r"^[0-9]{1,12}(\.[0-9]{1,3})?(ms|s|m|h|d)$"},
-    "duration or off": {
-        "type": "string",
-        "pattern": r"^(off|[0-9]{1,12}(\.[0-9]{1,3})?(ms|s|m|h|d))$",
-    },
-    "size": {"type": "string", "pattern": "^[0-9]{1,10}(B|KiB|MiB|GiB)$"},
+    **{name: {} for name in _PATTERNS},
     # Helm reads 0666 without quotes as 438: only a string has the digits.
     "file mode": {"type": "string", "pattern": "^06[0246]{2}$"},
     "number": {"type": "integer", "minimum": 0},
@@ -61,6 +63,15 @@ def pages() -> Iterator[tuple[Path, str]]:
     document = json.loads(schema.read_text("utf-8"))
     document["properties"]["config"] = _section(Settings)
     yield schema, json.dumps(document, indent=2) + "\n"
+    found = dict(_told(Settings, "config"))
+    told = {
+        "kinds": {
+            kind.name: {"pattern": _PATTERNS[kind.name], "words": kind.words}
+            for kind in found.values()
+        },
+        "paths": {path: kind.name for path, kind in found.items()},
+    }
+    yield CHART / "files" / "config-kinds.json", json.dumps(told, indent=2) + "\n"
 
 
 def left_over() -> list[Path]:
@@ -92,6 +103,22 @@ def _section(section: type[Any]) -> dict[str, Any]:
     if needed:
         schema["required"] = needed
     return {**schema, "additionalProperties": False}
+
+
+def _told(section: type[Any], path: str) -> Iterator[tuple[str, Kind]]:
+    """Give the place of each value that the chart's template compares; `[]` is any of a list."""
+    hints = get_type_hints(section)
+    for field in fields(section):
+        inner, at = hints[field.name], f"{path}.{field.name}"
+        kind = kind_of(inner, field.name)
+        inner, _ = optional_part(inner)
+        if kind is None and get_origin(inner) is tuple:
+            inner, at = get_args(inner)[0], f"{at}[]"
+            kind = kind_of(inner, field.name)
+        if kind is not None and kind.name in _PATTERNS:
+            yield at, kind
+        elif isinstance(inner, type) and is_dataclass(inner):
+            yield from _told(inner, at)
 
 
 def _value(hint: Any, name: str) -> dict[str, Any]:

@@ -162,12 +162,14 @@ def test_policy_and_include_make_the_same_container(application, tmp_path):
 
 def test_an_application_brings_its_sidecar_and_nothing_else(application):
     """What a cluster needs once is the business of a release of its own."""
-    found = objects_of(render(application))
-    assert [(each["kind"], each["metadata"]["name"]) for each in found] == [("Deployment", "bw")]
-    spec = found[0]["spec"]["template"]["spec"]
-    assert [each["name"] for each in spec["initContainers"]] == ["brokerwire"]
+    text = render(application)
+    named = [(each["kind"], each["metadata"]["name"]) for each in objects_of(text)]
+    # The rules for the JVM are the application's own.
+    assert named == [("ConfigMap", "bw-jmx-rules"), ("Deployment", "bw")]
+    spec = deployment_in(text)["spec"]["template"]["spec"]
+    assert [each["name"] for each in spec["initContainers"]] == ["brokerwire", "jmx-exporter"]
     assert [each["name"] for each in spec["containers"]] == ["orders"]
-    assert [each["name"] for each in spec["volumes"]] == ["brokerwire-config"]
+    assert [each["name"] for each in spec["volumes"]] == ["jmx", "jmx-rules", "brokerwire-config"]
     alone = {each["kind"] for each in objects_of(render(CHART))}
     assert alone == {"ConfigMap"}
 
@@ -182,7 +184,7 @@ def test_what_an_application_asks_for_is_about_its_own_pods(application, tmp_pat
         "brokerwire.podMonitor.enabled=true",
     ]
     found = {each["kind"]: each for each in objects_of(render(application, *arguments))}
-    assert set(found) == {"Deployment", "PodMonitor", "NetworkPolicy"}
+    assert set(found) == {"ConfigMap", "Deployment", "PodMonitor", "NetworkPolicy"}
     wanted = {"brokerwire/agent": "true", "brokerwire/release": "bw"}
     assert found["PodMonitor"]["spec"]["selector"]["matchLabels"] == wanted
     assert found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == wanted
@@ -194,9 +196,8 @@ def test_what_an_application_asks_for_is_about_its_own_pods(application, tmp_pat
 
 def test_dashboards_come_with_an_application_that_asks_for_them(application):
     found = objects_of(render(application, "--set", "brokerwire.dashboards.enabled=true"))
-    assert [each["kind"] for each in found].count("ConfigMap") == len(
-        list((REPOSITORY / "dashboards").glob("*.json"))
-    )
+    labelled = [each for each in found if "grafana_dashboard" in each["metadata"].get("labels", {})]
+    assert len(labelled) == len(list((REPOSITORY / "dashboards").glob("*.json")))
 
 
 def test_registry_secrets_stand_beside_the_applications_own(application, tmp_path):
@@ -339,32 +340,6 @@ def test_rendered_rules_are_rules(tmp_path):
     assert [group["name"] for rule in rules for group in rule["spec"]["groups"]] == [
         group["name"] for file in ours for group in file["groups"]
     ]
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        pytest.param("podMonitr.enabled=true", "podMonitr", id="unknown"),
-        pytest.param("sidecar.runAsUser=0", "minimum", id="root"),
-        pytest.param("sidecar.mode=webhook", "'auto', 'native', 'container'", id="mode"),
-        pytest.param("image.digest=sha256:abc", "digest", id="digest"),
-        pytest.param("config.poll.intervall=1s", "intervall", id="unknown-in-config"),
-        pytest.param("config.poll.interval=1", "config/poll/interval", id="no-unit"),
-        pytest.param("config.clients.rules[0].connections_max_idle=false", "string", id="off"),
-        pytest.param("config.sources.java[0].name=x", "url", id="needed"),
-        pytest.param("web.basicAuthUsers.me=secret", "basicAuthUsers/me", id="password"),
-        pytest.param("podMonitor.interval=30", "podMonitor/interval", id="interval"),
-        pytest.param(
-            "networkPolicy.enabled=true", "networkPolicy.allowOtherPorts is needed", id="from"
-        ),
-        pytest.param("inject.enabled=true", "image.repository is needed", id="image"),
-        pytest.param("inject.failurePolicy=Retry", "'Ignore', 'Fail'", id="policy"),
-    ],
-)
-def test_bad_value_is_refused_with_its_name(setting, words):
-    done = run(tool("helm"), "template", "bw", CHART, "--set", setting)
-    assert done.returncode != 0
-    assert words in done.stderr
 
 
 def test_mode_without_quotes_is_refused(tmp_path):
