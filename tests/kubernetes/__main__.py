@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         upgraded = upgrade(walk, included)
         watch_from_the_node(walk)
         if "--rollups" in arguments:
-            add_up(walk, servers, upgraded)
+            add_up(walk, stack, servers, upgraded)
         uninstall(walk)
     if "--write" in arguments:
         _write(walk.lines)

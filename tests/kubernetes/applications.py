@@ -52,6 +52,7 @@ def inject(walk: Walk, servers: str) -> dict[str, Any]:
     assert sidecar["name"] == "brokerwire"
     assert sidecar["securityContext"]["runAsUser"] == 1000
     assert pod["metadata"]["labels"]["brokerwire/agent"] == "true"
+    assert {"name": "registry"} in pod["spec"]["imagePullSecrets"]
     walk.say("inject: the policy put the native sidecar into a labelled pod, of its uid")
     # One PID namespace each: the process is out of sight, on cgroup v1 the uid is what is left.
     _say_classes(walk, pod, "uid", "cgroup")

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tests.kubernetes.walk import Walk
 
 ADDRESS = "127.7.7.7:19090"
+# The node's own address, which pods have a way to (tools/kubernetes/up.sh).
+PUSHGATEWAY = "10.244.255.1:19091"
+_PUSHED = "pushgateway"
 
 
 def scrape(walk: Walk, stack: ExitStack, pods: list[dict[str, Any]]) -> None:
@@ -32,14 +35,14 @@ def scrape(walk: Walk, stack: ExitStack, pods: list[dict[str, Any]]) -> None:
 
     def targets() -> bool:
         active = _asked("targets?state=active")["activeTargets"]
-        return {each["labels"]["pod"] for each in active if each["health"] == "up"} == names
+        up = [each["labels"] for each in active if each["health"] == "up"]
+        return {labels["pod"] for labels in up if labels["job"] != _PUSHED} == names
 
     wait_for("both pods to be scraped", targets)
     walk.say(f"Prometheus finds both sidecars {way} and scrapes them")
 
     def firing() -> bool:
-        query = f'ALERTS{{alertname="{ALERT}",alertstate="firing"}}'
-        found = _asked(f"query?query={quote(query)}")["result"]
+        found = asked_for(f'ALERTS{{alertname="{ALERT}",alertstate="firing"}}')
         return {each["metric"]["job"] for each in found} == {"orders", "billing"}
 
     wait_for("the alert", firing)
@@ -60,6 +63,13 @@ def _start(walk: Walk, stack: ExitStack) -> str:
         program = Path(tool("prometheus"))
         way = "by a list from the API server (this Prometheus has no kubernetes_sd)"
         settings = by_file(settings, monitor, _selected(walk, monitor))
+    settings["scrape_configs"].append(
+        {
+            "job_name": _PUSHED,
+            "honor_labels": True,
+            "static_configs": [{"targets": [PUSHGATEWAY]}],
+        }
+    )
     config = walk.folder / "prometheus.yml"
     config.write_text(yaml.safe_dump(settings))
     log = stack.enter_context((walk.folder / "prometheus.log").open("w"))
@@ -73,6 +83,21 @@ def _start(walk: Walk, stack: ExitStack) -> str:
     stack.callback(process.kill)
     wait_for("Prometheus", lambda: _asked("status/buildinfo"))
     return way
+
+
+def start_pushgateway(walk: Walk, stack: ExitStack) -> None:
+    """Start one until the stack ends, where that Prometheus looks for it."""
+    log = stack.enter_context((walk.folder / "pushgateway.log").open("w"))
+    command = [tool("pushgateway"), f"--web.listen-address={PUSHGATEWAY}", "--persistence.file="]
+    process = stack.enter_context(subprocess.Popen(command, stdout=log, stderr=log))
+    stack.callback(process.kill)
+    wait_for("the Pushgateway", lambda: get(f"http://{PUSHGATEWAY}/-/ready"))
+
+
+def asked_for(query: str) -> list[dict[str, Any]]:
+    """Return what that Prometheus answers to a query."""
+    found: list[dict[str, Any]] = _asked(f"query?query={quote(query)}")["result"]
+    return found
 
 
 def _asked(path: str) -> Any:

@@ -1,4 +1,4 @@
-"""The chart's CronJob of the rollups: from a sidecar's journal in Kafka to the fleet's figures."""
+"""The chart's CronJob of the rollups: from a sidecar's journal in Kafka to Prometheus."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.kubernetes.applications import upgrade_orders
 from tests.kubernetes.cluster import wait_for
 from tests.kubernetes.images import ROLLUPS, bring_rollups
+from tests.kubernetes.prometheus import PUSHGATEWAY, asked_for, start_pushgateway
 from tests.kubernetes.walk import OURS, SHOP, metrics_of
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
     from pathlib import Path
 
     from tests.kubernetes.walk import Walk
@@ -29,8 +31,9 @@ RECORDS = 20
 JOB_SECONDS = 900
 
 
-def add_up(walk: Walk, servers: str, before: dict[str, Any]) -> None:
-    """A sidecar writes its journal to Kafka, a job of the CronJob makes tables of it."""
+def add_up(walk: Walk, stack: ExitStack, servers: str, before: dict[str, Any]) -> None:
+    """A sidecar writes its journal to Kafka, a job of the CronJob makes tables and report of it."""
+    start_pushgateway(walk, stack)
     pod = _with_journal(walk, servers, before)
     bring_rollups(walk)
     tables = walk.folder / "tables"
@@ -40,12 +43,15 @@ def add_up(walk: Walk, servers: str, before: dict[str, Any]) -> None:
     walk.upgrade_ours("--values", values)
     wait_for("records in the topic", lambda: _written(pod) >= RECORDS)
     walk.say(f"rollups: the sidecar's journal is in the topic, {_written(pod):.0f} records")
-    _run(walk, "batch")
-    walk.say("rollups: a job of the CronJob read it and wrote its tables into the volume")
-    report = ["report", "--tables", f"{DATA}/tables", "--memory", "1g",
-              "--openmetrics", f"{DATA}/fleet.prom"]  # fmt: skip
-    _run(walk, "report", report)
+    _run(walk)
+    walk.say("rollups: a job of the CronJob made tables and report of it, on the volume")
+    assert "</html>" in (tables / "report.html").read_text()
     _compare(walk, (tables / "fleet.prom").read_text())
+    # What the dashboard Fleet efficiency shows first.
+    query = "max(kafka_client_fleet_efficiency_ratio)"
+    (found,) = wait_for("the fleet's metrics in Prometheus", lambda: asked_for(query))
+    efficiency = float(found["value"][1])
+    walk.say(f"  Prometheus has it by the Pushgateway that the job pushed to: {efficiency:.2f}")
 
 
 def _with_journal(walk: Walk, servers: str, before: dict[str, Any]) -> dict[str, Any]:
@@ -63,6 +69,7 @@ def _rollups(servers: str) -> dict[str, Any]:
         "image": {"repository": repository, "tag": tag},
         "kafka": servers,
         "claim": CLAIM,
+        "report": {"pushgateway": f"http://{PUSHGATEWAY}"},
         "memory": "1g",
         "resources": {
             "requests": {"cpu": "100m", "memory": "1Gi"},
@@ -105,16 +112,13 @@ def _written(pod: dict[str, Any]) -> float:
     return float(found[0].removeprefix(start)) if found else 0.0
 
 
-def _run(walk: Walk, name: str, arguments: list[str] | None = None) -> None:
-    """Run the CronJob once, now; with other arguments, what else its image can."""
+def _run(walk: Walk) -> None:
+    """Run the CronJob once, now."""
+    name = "fleet"
     create = ("create", "job", f"--from={CRONJOB}", name, "--namespace", OURS)
-    text = walk.cluster.kubectl(*create, "--dry-run=client", "-o", "json")
-    job = json.loads(text)
-    spec = job["spec"]["template"]["spec"]
+    job = json.loads(walk.cluster.kubectl(*create, "--dry-run=client", "-o", "json"))
     # The first failure is to be seen.
     job["spec"]["backoffLimit"] = 0
-    if arguments is not None:
-        spec["containers"][0]["args"] = arguments
     walk.cluster.kubectl("apply", "-f", "-", text=json.dumps(job))
 
     def ended() -> dict[str, Any] | None:
@@ -123,7 +127,8 @@ def _run(walk: Walk, name: str, arguments: list[str] | None = None) -> None:
 
     status = wait_for(f"the job {name}", ended, JOB_SECONDS)
     if not status.get("succeeded"):
-        raise AssertionError(walk.cluster.kubectl("logs", f"job/{name}", "--namespace", OURS))
+        logs = ("logs", f"job/{name}", "--all-containers", "--namespace", OURS)
+        raise AssertionError(walk.cluster.kubectl(*logs))
 
 
 def _compare(walk: Walk, text: str) -> None:
