@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build the image of the agent, or of the rollups, with podman, buildah or docker, whichever is there.
 #
-#   tools/build_image.sh [--rollups] [--tag brokerwire:0.1.0] [--base debian:bookworm-slim@sha256:...] [--tool docker]
+#   tools/build_image.sh [--rollups] [--tag brokerwire:0.1.0] [--base python-base@sha256:...] [--tool docker]
 #
 # Wheels come through pip with the hashes of requirements/, for the image's platform whatever the host's; PySpark
 # is no wheel, so the rollups need Linux and Python 3.11, and Maven for the jars. Without --base, podman and buildah make a base of Debian packages themselves where mmdebstrap is
@@ -86,7 +86,7 @@ case $tool in
   podman) podman build --quiet --format oci --layers=false --timestamp "$epoch" "${arguments[@]}" image ;;
   buildah) buildah build --quiet --format oci --layers=false --timestamp "$epoch" "${arguments[@]}" image ;;
 esac
-# What to pin: the base by its digest, so that the next build is on the same; the image by the digest that the registry
+# What to pin: the base by its digest, so that the next build is on the same (and the same image, where the base has Python: docs/running.md); the image by the digest that the registry
 # answers with when it is pushed, which is over compressed layers and known to nobody before.
 used=${base:-debian:bookworm-slim}
 case $tool in
