@@ -94,6 +94,20 @@ def test_readme_is_what_helm_docs_makes():
     assert done.stdout.rstrip() == (CHART / "README.md").read_text().rstrip(), "run make chart"
 
 
+def test_readme_names_the_helm_that_the_tests_run():
+    version = run(tool("helm"), "version", "--template", "{{.Version}}").stdout.removeprefix("v")
+    assert f"Tested with Helm {version.rpartition('.')[0]};" in (CHART / "README.md").read_text()
+
+
+def test_no_dashboard_needs_the_recording_rules():
+    """As values.yaml says of `prometheusRule.recording`."""
+    rules = yaml.safe_load((REPOSITORY / "rules" / "recording.yaml").read_text())
+    names = [rule["record"] for group in rules["groups"] for rule in group["rules"]]
+    boards = "".join(path.read_text() for path in (REPOSITORY / "dashboards").glob("*.json"))
+    assert names
+    assert [name for name in names if name in boards] == []
+
+
 def test_every_value_is_described_and_in_the_schema():
     done = run(tool("helm-docs"), "-c", CHART, "--documentation-strict-mode", "--dry-run")
     assert done.returncode == 0, done.stderr
