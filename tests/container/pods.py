@@ -9,6 +9,7 @@ import subprocess
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).parents[2]
 # The machine that runs CI may not raise its limits: podman's own defaults do not start there.
 SETTINGS = REPOSITORY / "image" / "small-machine.conf"
+IMAGE = "localhost/brokerwire:test"
 BASE = "localhost/brokerwire-base:bookworm"
 # What the chart gives the sidecar, in podman's words (Kubernetes' seccomp default is podman's own).
 CLOSED = ("--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges")
@@ -69,6 +71,12 @@ def build(tag: str, *options: str) -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(podman("image", "inspect", tag))[0]
+
+
+@cache
+def agent_image() -> dict[str, Any]:
+    """Build the agent's image, once in a run: it takes some 15 seconds."""
+    return build(IMAGE)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,15 @@ import subprocess
 
 import pytest
 
-from tests.container.pods import CLOSED, REPOSITORY, build, need_podman, podman
+from tests.container.pods import (
+    CLOSED,
+    IMAGE,
+    REPOSITORY,
+    agent_image,
+    build,
+    need_podman,
+    podman,
+)
 
 pytestmark = [pytest.mark.container, pytest.mark.timeout(900)]
 LARGEST = 90_000_000
@@ -17,7 +25,7 @@ LARGEST = 90_000_000
 @pytest.fixture(scope="module")
 def image() -> dict:
     need_podman()
-    return build("localhost/brokerwire:test")
+    return agent_image()
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +33,7 @@ def root(image, tmp_path_factory):
     """The image's root file system."""
     assert image["Size"]
     folder = tmp_path_factory.mktemp("root")
-    container = podman("create", "localhost/brokerwire:test")
+    container = podman("create", IMAGE)
     try:
         archive = folder / "root.tar"
         podman("export", "--output", str(archive), container)
@@ -37,7 +45,7 @@ def root(image, tmp_path_factory):
 
 @pytest.mark.usefixtures("image")
 def test_runs_closed():
-    words = podman("run", "--rm", *CLOSED, "localhost/brokerwire:test", "--version")
+    words = podman("run", "--rm", *CLOSED, IMAGE, "--version")
     assert re.fullmatch(r"brokerwire \d+\.\d+\.\d+", words)
 
 
@@ -90,7 +98,7 @@ def test_can_do_what_the_agent_does():
         "print(socket.getaddrinfo('localhost', 80)[0][4][0])"
     )
     entry = ("--entrypoint", "/usr/bin/python3.11")
-    words = podman("run", "--rm", *CLOSED, *entry, "localhost/brokerwire:test", "-I", "-c", code)
+    words = podman("run", "--rm", *CLOSED, *entry, IMAGE, "-I", "-c", code)
     assert words in {"127.0.0.1", "::1"}
 
 

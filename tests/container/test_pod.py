@@ -14,9 +14,10 @@ import yaml
 
 from tests.container.pods import (
     CLOSED,
+    IMAGE,
     MEMORY,
     REPOSITORY,
-    build,
+    agent_image,
     in_container,
     in_network,
     java_by,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.container, pytest.mark.lab, pytest.mark.timeout(900)]
 
-IMAGE = "localhost/brokerwire:test"
 ALERT = "KafkaClientZombieConnections"
 BROKERWIRE = Path(sys.executable).with_name("brokerwire")
 OURS = 65532
@@ -45,7 +45,7 @@ RULES = REPOSITORY / "examples" / "jmx_exporter" / "brokerwire.yaml"
 @pytest.fixture(scope="module", autouse=True)
 def image() -> None:
     need_podman()
-    build(IMAGE)
+    agent_image()
 
 
 @pytest.fixture(params=["apart", "shared"])

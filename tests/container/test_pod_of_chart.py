@@ -21,11 +21,12 @@ import yaml
 from tests.container.pods import (
     BASE,
     CLOSED,
+    IMAGE,
     JAVA,
     MEMORY,
     REPOSITORY,
     SETTINGS,
-    build,
+    agent_image,
     in_network,
     java_by,
     need_podman,
@@ -44,7 +45,6 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
-IMAGE = "localhost/brokerwire:test"
 BRINGER = "localhost/brokerwire-jmx-exporter:test"
 CONTAINERFILE = REPOSITORY / "examples" / "jmx_exporter" / "Containerfile"
 EXAMPLE = REPOSITORY / "examples" / "statistics" / "python" / "producer.py"
@@ -56,7 +56,7 @@ INLET = "unix:/run/brokerwire/statistics.sock"
 @pytest.fixture(scope="module", autouse=True)
 def image() -> None:
     need_podman()
-    build(IMAGE)
+    agent_image()
 
 
 @pytest.fixture
