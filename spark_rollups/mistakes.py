@@ -95,6 +95,15 @@ _MISTAKES: Final = (
         "--master {master} is no master of Spark's: local[*], spark://HOST:7077 or yarn",
     ),
     _Mistake(
+        r"DELTA_CANNOT_CREATE_LOG_PATH\] Cannot create (?P<path>\S+)",
+        "cannot write {path}: --tables must be a folder that this user may make or write",
+    ),
+    _Mistake(
+        r"FAILED_READ_FILE\.FILE_NOT_EXIST\][^\n]*? file (?P<path>\S+?)\.? File does not exist",
+        "{path} went away while it was read: run it again, it goes on",
+        RollupsError,
+    ),
+    _Mistake(
         r"OutOfMemoryError",
         "Spark's heap is too small for this: --memory, or --driver-memory of spark-submit",
     ),

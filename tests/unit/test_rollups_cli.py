@@ -108,6 +108,60 @@ def test_each_kind_of_error_has_its_exit_code(fails, error, code):
             id="too little memory",
         ),
         pytest.param(
+            Py4JJavaError(
+                f"{JAVA}org.apache.spark.sql.delta.DeltaIOException: [DELTA_CANNOT_CREATE_LOG_PATH]"
+                " Cannot create file:/proc/x/tables/inputs/_delta_log\n\tat org.apache.spark"
+            ),
+            ["cannot write file:/proc/x/tables/inputs/_delta_log:", "--tables"],
+            id="tables that cannot be made",
+        ),
+        pytest.param(
+            Py4JJavaError(
+                f"{JAVA}java.lang.RuntimeException: java.lang.ClassNotFoundException: Class"
+                " org.apache.hadoop.fs.s3a.S3AFileSystem not found\n\tat org.apache.hadoop"
+            ),
+            ["org.apache.hadoop.fs.s3a.S3AFileSystem", "hadoop-aws"],
+            id="a store without its library",
+        ),
+        pytest.param(
+            Py4JJavaError(
+                f"{JAVA}org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for"
+                ' scheme "foo"\n\tat org.apache.hadoop'
+            ),
+            ["foo://"],
+            id="no such store",
+        ),
+        pytest.param(
+            Py4JJavaError(
+                f"{JAVA}org.apache.kafka.common.KafkaException: Failed to create new"
+                " KafkaAdminClient\n\tat x\nCaused by: java.lang.IllegalArgumentException:"
+                " Login module control flag not specified in JAAS config\n\tat y"
+            ),
+            ["sasl.jaas.config", "one line"],
+            id="a login that is none",
+        ),
+        pytest.param(
+            AnalysisException(
+                "\nKafka option 'auto.offset.reset' is not supported.\nInstead set the source option"
+            ),
+            ["auto.offset.reset", "--kafka-option"],
+            id="a setting that is Spark's",
+        ),
+        pytest.param(
+            AnalysisException('Expected e.g. {"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}, got {}'),
+            ["--from-offsets", '{"t1": {"0": 23'],
+            id="offsets of another shape",
+        ),
+        pytest.param(
+            AnalysisException(
+                "[STREAM_FAILED] Query [id = af68, runId = 29e1] terminated with exception:"
+                " org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node"
+                " assignment. Call: listNodes SQLSTATE: XXKST\n=== Streaming Query ===\n"
+            ),
+            ["--kafka kafka:9092 answered"],
+            id="a stream without brokers",
+        ),
+        pytest.param(
             Py4JJavaError(f"{JAVA}java.io.IOException: Mkdirs failed to create file:/proc/x\n\tat"),
             ["cannot read or write", "file:/proc/x"],
             id="tables that cannot be written",
