@@ -68,12 +68,20 @@ def _hourly(silver: str) -> str:
         greatest((at_greatest - 1) // 60000 - coalesce((before_at_greatest - 1) // 60000,
           since_ms // 60000 - 1), 0) AS minutes_expected
       FROM before),
+    known AS (
+      SELECT hour, agent_id, boot_id, minutes_seen, minutes_expected, at_greatest,
+        row_number() OVER (PARTITION BY hour, agent_id ORDER BY at_greatest DESC, boot_id) = 1
+          AND {_state("final")} IS DISTINCT FROM 1 AS goes_on
+      FROM grown WHERE kind = 'agent'),
+    placed AS (
+      SELECT *, row_number() OVER (PARTITION BY hour, goes_on ORDER BY at_greatest DESC) AS place,
+        count(*) FILTER (goes_on) OVER (PARTITION BY hour) AS going_on
+      FROM known),
     boots AS (
       SELECT hour, agent_id, boot_id, minutes_seen, minutes_expected,
-        row_number() OVER (PARTITION BY hour, agent_id ORDER BY at_greatest DESC, boot_id) = 1
-          AND {_state("final")} IS DISTINCT FROM 1
-          AND at_greatest >= max(at_greatest) OVER (PARTITION BY hour) - 300000 AS there
-      FROM grown WHERE kind = 'agent'),
+        goes_on AND at_greatest >= max(at_greatest) FILTER (goes_on AND 2 * place >= going_on)
+          OVER (PARTITION BY hour) - 300000 AS there
+      FROM placed),
     series AS (
       SELECT grown.* EXCLUDE (minutes_seen, minutes_expected, connections, expected),
         boots.minutes_seen, boots.minutes_expected,
@@ -92,6 +100,8 @@ def _hourly(silver: str) -> str:
     groups AS (
       SELECT hour, {DIMS}, {_each("sum({0})::BIGINT AS {0}", SUMS)},
         {_each("max({0}) AS {0}", ("idle_max_ms", "peak_opened", "broker_max_connections"))},
+        sum(peak_opened)::BIGINT AS peak_opened_sum,
+        sum(peak_opened)::BIGINT AS peak_opened_sum,
         [{_each("sum({0})::BIGINT", LIFETIME_COLUMNS)}] AS lifetime_buckets,
         list_sum(lifetime_buckets) AS all_ended, count(*) AS series,
         count(DISTINCT (agent_id, process, client_id)) AS clients

@@ -133,6 +133,8 @@ def _hourly(silver: pl.LazyFrame) -> pl.LazyFrame:
     groups = series.group_by("hour", *DIMS).agg(
         *(_total(name) for name in (*SUMS, *LIFETIME_COLUMNS)),
         pl.col(*MAXIMA).max(),
+        _total("peak_opened").alias("peak_opened_sum"),
+        _total("peak_opened").alias("peak_opened_sum"),
         pl.len().cast(pl.Int64).alias("series"),
         pl.struct("agent_id", "process", "client_id").n_unique().alias("clients"),
     )
@@ -144,19 +146,23 @@ def _growth(name: str) -> pl.Expr:
 
 
 def _boots(grown: pl.LazyFrame) -> pl.LazyFrame:
-    newest = pl.col("at_greatest").max().over("hour") - 300_000
+    going_on = pl.col("at_greatest").filter("goes_on").sort(descending=True)
+    # The latest moment that at least half of them have reached.
+    end = going_on.get((going_on.len() + 1) // 2 - 1, null_on_oob=True).over("hour")
     return (
         grown.filter(pl.col("kind") == "agent")
         .sort("hour", "agent_id", "at_greatest", "boot_id", descending=[False, False, True, False])
+        .with_columns(
+            (
+                pl.struct("hour", "agent_id").is_first_distinct()
+                & (_state("final").fill_null(0) == 0)
+            ).alias("goes_on"),
+        )
         .select(
             *BOOT,
             "minutes_seen",
             "minutes_expected",
-            (
-                pl.struct("hour", "agent_id").is_first_distinct()
-                & (_state("final").fill_null(0) == 0)
-                & (pl.col("at_greatest") >= newest)
-            ).alias("there"),
+            (pl.col("goes_on") & (pl.col("at_greatest") >= end - 300_000)).alias("there"),
         )
     )
 

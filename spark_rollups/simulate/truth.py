@@ -33,7 +33,7 @@ _SUMS = (
     "connection_ms", "useful_ms", "expected_ms", "expected_known_ms", "unknown_ms", "waste_ms",
     "opened", "closed_by_client", "closed_by_broker", "closed_by_reset", "closed_unknown",
     "connect_failures", "bytes_out", "bytes_in", "lifetime_ms_sum", "peak_connections",
-    "series", "clients",
+    "peak_opened_sum", "series", "clients",
 )  # fmt: skip
 Key = tuple[int, "Dims"]
 
@@ -80,6 +80,7 @@ class Truth:
         self._coverage: dict[tuple[Value, ...], Row] = {}
         self._findings: dict[tuple[Value, ...], Row] = {}
         self._looked: set[tuple[Value, ...]] = set()
+        self._looked_last: set[tuple[Value, ...]] = set()
         self._series: set[tuple[Key, object]] = set()
         self._clients: set[tuple[Key, object]] = set()
 
@@ -93,8 +94,9 @@ class Truth:
                 self._rows[key].sums[name] += 1
             seen.clear()
         for where in self._looked:
-            _add(self._coverage[where], agents=1)
+            _add(self._coverage[where], agents=1, agents_at_end=int(where in self._looked_last))
         self._looked.clear()
+        self._looked_last.clear()
 
     def tables(self) -> Tables:
         """Return the rows of the tables `hourly`, `coverage` and `findings`: whole numbers only."""
@@ -202,8 +204,13 @@ class Truth:
                 if peak:
                     self._rows[hour, dims].sums["peak_connections"] += peak
         for (dims, _), moments in opened.items():
+            most: dict[int, int] = defaultdict(int)
             for second, count in Counter(moment // 1000 for moment in moments).items():
-                self._rows[second * 1000 // HOUR_MS, dims].at_least("peak_opened", count)
+                hour = second * 1000 // HOUR_MS
+                most[hour] = max(most[hour], count)
+            for hour, count in most.items():
+                self._rows[hour, dims].at_least("peak_opened", count)
+                self._rows[hour, dims].sums["peak_opened_sum"] += count
 
     def _cover(self, pod: Pod, begin: int, end: int) -> None:
         service = pod.service
@@ -211,7 +218,7 @@ class Truth:
             low, high = max(begin, hour * HOUR_MS), min(end, (hour + 1) * HOUR_MS)
             key = (hour * HOUR_MS, service.site, service.namespace, service.name)
             minutes = (high - 1) // MINUTE_MS - low // MINUTE_MS + 1
-            row = self._coverage.setdefault(key, {"agents": 0})
+            row = self._coverage.setdefault(key, {"agents": 0, "agents_at_end": 0})
             _add(
                 row,
                 boots=1,
@@ -221,6 +228,8 @@ class Truth:
                 covered_ms=high - low,
             )
             self._looked.add(key)
+            if (high - 1) // MINUTE_MS == (hour + 1) * HOUR_MS // MINUTE_MS - 1:
+                self._looked_last.add(key)
 
     def _found(self, pod: Pod, boot: Boot, begin: int, end: int) -> None:
         service = pod.service

@@ -6,6 +6,7 @@ __all__ = ["COLUMNS", "DAYS_BACK", "forecast"]
 
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from spark_rollups.transforms.measures import DIMS, beside, ratio, total
@@ -20,6 +21,7 @@ _BROKER: Final = ("kafka_cluster", "broker_id", "broker")
 _CLIENTS: Final = tuple(name for name in DIMS if name not in {"class", "cause"})
 COLUMNS: Final = (
     *("hour", *DIMS, "peak_connections", "connections", "expected", "broker_max_connections"),
+    "series",
 )
 """What is read of `hourly`."""
 
@@ -40,18 +42,7 @@ def forecast(hours: DataFrame, days: DataFrame) -> DataFrame:
         .groupBy("day", *_BROKER)
         .agg(total(F.col("peak")).alias("bootstrap"))
     )
-    last = within.where("of = day").groupBy("day").agg(F.max("hour").alias("as_of"))
-    now = (
-        within.join(last, "day")
-        .where("hour = as_of")
-        .groupBy("day", "as_of", *_BROKER)
-        .agg(
-            total(F.col("connections")).alias("connections"),
-            total(F.col("expected")).alias("expected"),
-            F.max("broker_max_connections").alias("max_connections"),
-        )
-    )
-    joined = beside(now, opened, ("day", *_BROKER), "bootstrap")
+    joined = beside(_now(within.where("of = day")), opened, ("day", *_BROKER), "bootstrap")
     # Nobody was seen to open one, though the broker was watched: 0 is what is known, not a gap.
     joined = joined.withColumn("bootstrap", F.coalesce("bootstrap", F.lit(0).cast("decimal(38,0)")))
     return joined.withColumn(
@@ -62,3 +53,21 @@ def forecast(hours: DataFrame, days: DataFrame) -> DataFrame:
             "exceeds": F.col("forecast_peak") > F.col("max_connections"),
         }
     )
+
+
+def _now(hours: DataFrame) -> DataFrame:
+    """Return what each broker held at the end of its last hour of which enough is known.
+
+    Each broker has its own, and in it half as many series as in the best hour of the day: in the
+    newest hour are those whose journals came first, or one agent whose clock is ahead.
+    """
+    by_hour = hours.groupBy("day", "hour", *_BROKER).agg(
+        total(F.col("connections")).alias("connections"),
+        total(F.col("expected")).alias("expected"),
+        F.max("broker_max_connections").alias("max_connections"),
+        F.sum("series").alias("series"),
+    )
+    broker = Window.partitionBy("day", *_BROKER)
+    known = by_hour.withColumn("most", F.max("series").over(broker)).where("series * 2 >= most")
+    last = known.withColumn("last", F.max("hour").over(broker)).where("hour = last")
+    return last.withColumnRenamed("hour", "as_of").drop("series", "most", "last")

@@ -20,7 +20,7 @@ _CLOSED: Final = ("closed_by_client", "closed_by_broker", "closed_by_reset", "cl
 _SKETCH_BITS: Final = 12
 _BOOT: Final = ("hour", "agent_id", "boot_id")
 _SILENT_MS: Final = 300_000
-"""An agent that was silent for so long at the end of what is known of an hour is gone."""
+"""An agent that is silent for longer at the end of what is known of an hour is gone."""
 
 
 def hourly(grown: DataFrame) -> DataFrame:
@@ -36,6 +36,7 @@ def hourly(grown: DataFrame) -> DataFrame:
         *(exact(F.col(name)).alias(name) for name in SUMS),
         *(F.max(name).alias(name) for name in MAXIMA),
         exact(F.col("peak_connections")).alias("peak_connections"),
+        exact(F.col("peak_opened")).alias("peak_opened_sum"),
         exact(F.col("connections")).alias("connections"),
         exact(F.col("expected")).alias("expected"),
         F.array(*(exact(F.col(name)) for name in LIFETIME_COLUMNS)).alias("lifetime_buckets"),
@@ -51,17 +52,26 @@ def _did_something() -> Column:
 
 
 def _boots(grown: DataFrame) -> DataFrame:
-    """Return each boot's coverage, and whether it was still there at the end of the hour."""
-    hour = Window.partitionBy("hour")
+    """Return each boot's coverage, and whether it was still there at the end of the hour.
+
+    What is known of an hour ends at the latest moment that at least half of those that did not end
+    in it have reached. Not at the newest record: that is of the agent whose clock is most ahead,
+    and beside it all others would be gone.
+    """
     agent = Window.partitionBy("hour", "agent_id").orderBy(F.desc("at_greatest"), "boot_id")
-    there = (
-        (F.row_number().over(agent) == 1)
-        & (F.coalesce(state("final"), F.lit(0)) == 0)
-        & (F.col("at_greatest") >= F.max("at_greatest").over(hour) - _SILENT_MS)
+    goes_on = (F.row_number().over(agent) == 1) & (F.coalesce(state("final"), F.lit(0)) == 0)
+    at = F.col("at_greatest")
+    known_until = F.expr(
+        "percentile_disc(0.5) WITHIN GROUP (ORDER BY IF(goes_on, at_greatest, NULL) DESC)"
+        " OVER (PARTITION BY hour)"
     )
-    return grown.where("kind = 'agent'").select(
-        *_BOOT, "minutes_seen", "minutes_expected", there.alias("there")
+    boots = (
+        grown.where("kind = 'agent'")
+        .withColumn("goes_on", goes_on)
+        .withColumn("known_until", known_until)
     )
+    there = F.col("goes_on") & (at >= F.col("known_until").cast("long") - _SILENT_MS)
+    return boots.select(*_BOOT, "minutes_seen", "minutes_expected", there.alias("there"))
 
 
 def _by_series() -> dict[str, Column]:

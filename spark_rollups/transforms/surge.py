@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _HOUR_MS: Final = 3_600_000
+_SECONDS: Final = 3600
 _SERVICE: Final = ("cluster", "namespace", "service")
 
 
@@ -24,8 +25,13 @@ def surge(hours: DataFrame, covered: DataFrame) -> DataFrame:
         total(F.col("peak_connections")).alias("peak_connections"),
         total(F.col("opened")).alias("opened"),
         F.max("peak_opened").alias("peak_opened"),
+        total(F.col("peak_opened_sum")).alias("peak_opened_sum"),
     )
     joined = beside(groups, covered, ("hour", *_SERVICE), "boots_started")
-    return joined.withColumn(
-        "surge_ratio", ratio(F.col("peak_connections"), F.col("steady_connections"))
+    return joined.withColumns(
+        {
+            "surge_ratio": ratio(F.col("peak_connections"), F.col("steady_connections")),
+            # Of a second, both: the mean is `opened / 3600`.
+            "opened_ratio": ratio(F.col("peak_opened_sum") * _SECONDS, F.col("opened")),
+        }
     )

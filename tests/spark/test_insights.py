@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.spark.journals import WHERE, Agent
+from tests.spark.journals import START_MS, WHERE, Agent
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -27,7 +27,7 @@ def one_hour():
     bad.series(4, **old, **{"class": "unknown", "role": "unknown"})
     bad.state[2] |= {"connections": 3, "peak_connections": 3, "expected": 0}
     bad.state[3] |= {"peak_connections": 2, "expected": 0, "peak_opened": 2}
-    bad.state[4] |= {"expected": None}
+    bad.state[4] |= {"expected": None, "peak_opened": 1}
     for agent in (good, bad):
         for state in agent.state.values():
             state["broker_max_connections"] = 5
@@ -35,6 +35,7 @@ def one_hour():
             agent.grow(1, connection_ms=MINUTE, useful_ms=MINUTE, expected_ms=MINUTE)
             if agent is bad:
                 agent.grow(2, connection_ms=3 * MINUTE)
+                agent.grow(3, opened=int(agent.seq % 2))
                 agent.grow(3, connection_ms=MINUTE, useful_ms=MINUTE // 2)
                 agent.grow(4, connection_ms=MINUTE)
             agent.write()
@@ -76,6 +77,51 @@ def test_unknown_time_is_neither_waste_nor_use(day):
     ]
 
 
+def agent_of(name, until, *, offset=0, final=False):
+    """An agent with one connection, heard up to a minute by its own clock."""
+    agent = Agent(
+        agent_id=name, since_ms=START_MS + offset * MINUTE, where={**WHERE, "service": name}
+    )
+    agent.series(1)
+    for minute in range(offset, until):
+        agent.grow(1, connection_ms=MINUTE)
+        agent.write(final=final and minute == until - 1)
+    return agent.lines()
+
+
+def test_who_is_still_there_is_not_for_the_fastest_clock_to_say(spark):
+    """Ten past: two are on time, one's clock is 20 minutes ahead, one was killed, one ended."""
+    from spark_rollups.transforms.hourly import hourly
+    from spark_rollups.transforms.increments import increments
+    from spark_rollups.transforms.lattice import good_rows, reduce_records
+    from spark_rollups.transforms.parse import parse
+
+    lines = [
+        *agent_of("one", 10),
+        *agent_of("other", 10),
+        *agent_of("fast", 30, offset=20),
+        *agent_of("killed", 4),
+        *agent_of("ended", 10, final=True),
+        # An hour later, one of two was killed: the one that goes on says what time it is.
+        *(line for line in agent_of("one", 90) if json.loads(line)["at_ms"] > START_MS + HOUR),
+        *(line for line in agent_of("other", 70) if json.loads(line)["at_ms"] > START_MS + HOUR),
+    ]
+    texts = spark.createDataFrame([(line, "") for line in lines], "raw string, source string")
+    hours = hourly(increments(good_rows(reduce_records(parse(texts)))))
+    found = rows(
+        hours.selectExpr(f"unix_millis(hour) - {START_MS} AS at", "service", "connections"), "*"
+    )
+    assert found == [
+        (0, "ended", None),
+        (0, "fast", 1),
+        (0, "killed", None),
+        (0, "one", 1),
+        (0, "other", 1),
+        (HOUR, "one", 1),
+        (HOUR, "other", None),
+    ]
+
+
 def test_who_wastes_most_and_why(day):
     from spark_rollups.transforms.top_wasters import top_wasters
 
@@ -94,6 +140,41 @@ def test_what_each_fix_would_save_of_the_limit(day):
         ("fewer_bootstrap_servers", HOUR // 2, 0.5 / 24, 5, 0.5 / 24 / 5, 1),
         ("idle_closing_on", 3 * HOUR, 3 / 24, 5, 3 / 24 / 5, 1),
     ]
+
+
+def test_each_fix_has_what_it_would_save(spark, day):
+    """Of each class one connection, wasted for the hour; 12 were opened, and 7 lived 10 s or less."""
+    from pyspark.sql import functions as F
+
+    from spark_rollups.transforms.savings import savings
+
+    of_classes = {
+        "excess": "one_shared_client",
+        "half_closed": "poll_or_close",
+        "ghost": "close_on_error",
+        "stale": "resolve_again",
+        "probe": "probe_less",
+        "zombie": "idle_closing_on",
+    }
+    like = day[2].where("class = 'zombie'").drop("class", "waste_ms", "opened", "lifetime_buckets")
+    classes = spark.createDataFrame([(name,) for name in of_classes], "class string")
+    figures = {
+        "waste_ms": F.lit(HOUR).cast("decimal(38,0)"),
+        "opened": F.lit(12).cast("decimal(38,0)"),
+        "lifetime_buckets": F.expr(
+            "transform(array(1, 2, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0), x -> CAST(x AS DECIMAL(38,0)))"
+        ),
+    }
+    columns = ("fix", "connection_ms", "opened_saved", "clients", "share_of_limit")
+    share = 1 / 24 / 5
+    assert rows(savings(like.crossJoin(classes).withColumns(figures)), *columns) == sorted(
+        [
+            ("client_kept", 0, 7 * (len(of_classes) - 1), 1, 0.0),
+            ("probe_less", HOUR, 12, 1, share),
+            *((fix, HOUR, None, 1, share) for fix in of_classes.values() if fix != "probe_less"),
+        ],
+        key=str,
+    )
 
 
 def test_waste_by_version(day):
@@ -115,6 +196,32 @@ def test_a_restart_of_everything_would_cross_the_limit(day):
     assert found == [(7, 2, 5, 7, 5, 7 / 5, True)]
 
 
+def test_a_broker_is_forecast_from_the_last_hour_in_which_most_of_its_series_were_known(day):
+    """Broker 1 in an hour of its own first journals, broker 2 only in the hour before."""
+    from pyspark.sql import functions as F
+
+    from spark_rollups.transforms.forecast import forecast
+
+    before = day[0].unionByName(day[0].withColumns({"broker_id": F.lit(2), "broker": F.lit("b2")}))
+    first_journal = (
+        day[0]
+        .where("service = 'orders'")
+        .withColumns(
+            {"hour": F.col("hour") + F.expr("INTERVAL 1 HOUR"), "expected": F.col("expected") * 9}
+        )
+    )
+    columns = ("broker_id", "unix_seconds(as_of) % 86400 div 3600 AS at", "connections", "expected")
+    found = forecast(before.unionByName(first_journal), day[2]).selectExpr(*columns)
+    assert rows(found, "*") == [(1, 8, 7, 2), (2, 8, 7, 2)]
+    half = first_journal.unionByName(
+        day[0]
+        .where("class IN ('zombie', 'bootstrap')")
+        .withColumn("hour", F.expr("hour + INTERVAL 1 HOUR"))
+    )
+    found = forecast(before.unionByName(half), day[2]).selectExpr(*columns)
+    assert rows(found, "*") == [(1, 9, 5, 9), (2, 8, 7, 2)]
+
+
 def test_peaks_against_the_steady_state(day):
     from spark_rollups.transforms.surge import surge
 
@@ -122,6 +229,17 @@ def test_peaks_against_the_steady_state(day):
     assert rows(surge(day[0], day[1]), *columns, "boots_started") == [
         ("legacy", 6.0, 7, 7 / 6, 2, 1),
         ("orders", 1.0, 1, 1.0, 0, 1),
+    ]
+
+
+def test_openings_within_a_second_against_their_mean(day):
+    """Thirty openings in the hour, five of them perhaps at once; `orders` opened nothing."""
+    from spark_rollups.transforms.surge import surge
+
+    columns = ("service", "opened", "peak_opened", "peak_opened_sum", "opened_ratio")
+    assert rows(surge(day[0], day[1]), *columns) == [
+        ("legacy", 30, 2, 3, 360.0),
+        ("orders", 0, 0, 0, None),
     ]
 
 

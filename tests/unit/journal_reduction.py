@@ -24,6 +24,7 @@ SUMS = (
     "unknown_ms",
     "waste_ms",
     "peak_connections",
+    "peak_opened_sum",
     "series",
     "clients",
 )
@@ -78,6 +79,7 @@ def hourly_of(records):
             row["unknown_ms"] = row["connection_ms"] if unknown else 0
             row["waste_ms"] = 0 if unknown else row["connection_ms"] - row["useful_ms"]
             row["peak_connections"] = seen["peak_connections"]
+            row["peak_opened_sum"] = seen["peak_opened"]
             row["series"] = 1
             buckets = [
                 a - b
