@@ -13,6 +13,7 @@ __all__ = ["main"]
 import argparse
 import os
 import platform
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -32,49 +33,55 @@ def main() -> None:
     print(
         f"{options.agents} agents; Linux {platform.release()}, Python"
         f" {platform.python_version()}, {os.cpu_count()} CPUs\n\n"
-        "| hours in the table | records | its first run, CPU s | records of the new hour"
-        " | CPU s | seconds | peak MiB | nothing new, CPU s |\n"
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+        "| hours in the table | records in it | records of the new hour | CPU s | seconds"
+        " | peak MiB | nothing new, CPU s |\n"
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     )
     for hours, weeks in SIZES:
-        with tempfile.TemporaryDirectory(prefix="bench-new-hour-") as folder:
-            print(_measure(Path(folder), options.agents, hours, weeks), flush=True)
+        with tempfile.TemporaryDirectory(prefix="bench-new-hour-") as scratch:
+            # The tables before the new hour are the same each time: whoever measures again may
+            # keep them.
+            kept = Path(os.environ.get("BENCH_FOLDER", scratch)) / f"d{hours * weeks // 24}"
+            print(_measure(Path(scratch), kept, options.agents, hours, weeks), flush=True)
 
 
-def _measure(folder: Path, agents: int, hours: int, weeks: int) -> str:
-    size = [f"--agents={agents}", f"--hours={hours}", f"--weeks={weeks}", "--shards=4"]
-    run("-c", COMMAND, "simulate", *size, "--no-truth", f"--out={folder / 'fleet'}")
-    old, new = _split(folder / "fleet" / "journal", folder / "arriving")
-    first = _batch(folder)
-    for path in (folder / "arriving").iterdir():
-        path.rename(folder / "fleet" / "journal" / path.name)
-    hour, nothing = _batch(folder), _batch(folder)
+def _measure(scratch: Path, kept: Path, agents: int, hours: int, weeks: int) -> str:
+    journal, arriving = kept / "fleet" / "journal", kept / "arriving"
+    if not (kept / "tables").exists():
+        size = [f"--agents={agents}", f"--hours={hours}", f"--weeks={weeks}", "--shards=4"]
+        run("-c", COMMAND, "simulate", *size, "--no-truth", f"--out={kept / 'fleet'}")
+        _split(journal, arriving)
+        _batch(kept / "unfinished", journal)
+        (kept / "unfinished").rename(kept / "tables")
+    tables = scratch / "tables"
+    shutil.copytree(kept / "tables", tables)
+    old, new = (
+        sum(len(_lines(path)) for path in folder.iterdir()) for folder in (journal, arriving)
+    )
+    hour, nothing = (_batch(tables, journal, arriving) for _ in range(2))
     assert " in 1 hours" in hour.complaints, hour.complaints
     assert "nothing new" in nothing.complaints, nothing.complaints
     return (
-        f"| {hours * weeks - 1} | {old:,} | {first.cpu:.1f} | {new:,} | {hour.cpu:.1f}"
-        f" | {hour.seconds:.1f} | {hour.peak_mib:,.0f} | {nothing.cpu:.1f} |"
+        f"| {hours * weeks - 1} | {old:,} | {new:,} | {hour.cpu:.1f} | {hour.seconds:.1f}"
+        f" | {hour.peak_mib:,.0f} | {nothing.cpu:.1f} |"
     )
 
 
-def _batch(folder: Path) -> Cost:
-    flags = [f"--input={folder / 'fleet' / 'journal'}", f"--tables={folder / 'tables'}"]
+def _batch(tables: Path, *inputs: Path) -> Cost:
+    flags = [*(f"--input={folder}" for folder in inputs), f"--tables={tables}"]
     return run("-c", COMMAND, "batch", *flags)
 
 
-def _split(journal: Path, arriving: Path) -> tuple[int, int]:
+def _split(journal: Path, arriving: Path) -> None:
     """Take the last hour's lines out of every file, into files of their own."""
     arriving.mkdir()
     files = sorted(journal.iterdir())
     last = max(_hour(line) for path in files for line in _lines(path))
-    old = new = 0
     for path in files:
         late = [line for line in _lines(path) if _hour(line) == last]
         early = [line for line in _lines(path) if _hour(line) != last]
         path.write_text("".join(early), "utf-8")
         (arriving / f"new-{path.name}").write_text("".join(late), "utf-8")
-        old, new = old + len(early), new + len(late)
-    return old, new
 
 
 def _lines(path: Path) -> list[str]:

@@ -26,11 +26,12 @@ _ADVICE: Final = (
 )
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit for the program that it starts."""
+_EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 _LOGGING: Final = Path(__file__).parent / "log4j2.properties"
 
 # Small tables, one machine: Delta's and Spark's defaults are made for large clusters.
 _LOCAL: Final = {
-    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.shuffle.partitions": "8",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -41,6 +42,9 @@ _COMPILE_LATER: Final = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
     " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
 )
+# A generated method of a hundred columns took HotSpot's second compiler half a minute, and then it
+# gave up: now it does so at once. What the first compiler makes of those few will do.
+_GIVE_UP_SOON: Final = "-XX:MaxNodeLimit=10000 -XX:NodeLimitFudgeFactor=500"
 _ALWAYS: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -55,6 +59,10 @@ _ALWAYS: Final = {
     "spark.sql.codegen.hugeMethodLimit": "8000",
     # What follows from a filter on 35 differences, column by column: minutes of planning, no use.
     "spark.sql.constraintPropagation.enabled": "false",
+    # What is kept between two tables is read once or twice: its best encoding costs more to find.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    # Sketches of 128 groups and more would be made by sorting; so many of them are 100 MB at most.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
     # Partitions find the hours: least and greatest of each column would be written, never read.
     "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "2",
 }
@@ -98,9 +106,11 @@ def spark_session(
         chosen["spark.driver.memory"] = memory
         chosen["spark.jars"] = ",".join(str(path) for path in jar_paths())
         logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-        options = f"{logging} {_COMPILE_LATER} {java_options}"
+        options = f"{logging} {_COMPILE_LATER} {_GIVE_UP_SOON} {java_options}"
         chosen["spark.driver.extraJavaOptions"] = options
         chosen["spark.ui.showConsoleProgress"] = "true" if sys.stderr.isatty() else "false"
+    if not conf.contains(_EXECUTOR_OPTIONS):
+        chosen[_EXECUTOR_OPTIONS] = _GIVE_UP_SOON
     for key, value in (chosen | dict(settings or {})).items():
         conf.set(key, value)
     return SparkSession.builder.config(conf=conf).appName(app).getOrCreate()
