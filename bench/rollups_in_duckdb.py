@@ -101,7 +101,6 @@ def _hourly(silver: str) -> str:
       SELECT hour, {DIMS}, {_each("sum({0})::BIGINT AS {0}", SUMS)},
         {_each("max({0}) AS {0}", ("idle_max_ms", "peak_opened", "broker_max_connections"))},
         sum(peak_opened)::BIGINT AS peak_opened_sum,
-        sum(peak_opened)::BIGINT AS peak_opened_sum,
         [{_each("sum({0})::BIGINT", LIFETIME_COLUMNS)}] AS lifetime_buckets,
         list_sum(lifetime_buckets) AS all_ended, count(*) AS series,
         count(DISTINCT (agent_id, process, client_id)) AS clients

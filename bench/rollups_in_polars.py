@@ -134,7 +134,6 @@ def _hourly(silver: pl.LazyFrame) -> pl.LazyFrame:
         *(_total(name) for name in (*SUMS, *LIFETIME_COLUMNS)),
         pl.col(*MAXIMA).max(),
         _total("peak_opened").alias("peak_opened_sum"),
-        _total("peak_opened").alias("peak_opened_sum"),
         pl.len().cast(pl.Int64).alias("series"),
         pl.struct("agent_id", "process", "client_id").n_unique().alias("clients"),
     )
