@@ -15,16 +15,24 @@ from spark_rollups.report.plots_of_bars import (
     plot_changes,
     plot_surges,
 )
-from spark_rollups.report.words import amount, percent, printable, service_words, when
+from spark_rollups.report.words import (
+    amount,
+    broker_number,
+    broker_words,
+    of_all,
+    percent,
+    printable,
+    service_words,
+    when,
+)
 
 if TYPE_CHECKING:
-    from spark_rollups.report.digest import Digest
+    from spark_rollups.report.digest import Digest, Surge, Week
+    from spark_rollups.report.markup import Markup
 
 _MOST_BROKERS = 24
-_MOST_SURGES = 10
+_MOST_ROWS = 200
 _MOST_CHANGES = 12
-# A service whose efficiency moved by less did not change.
-_LEAST_CHANGE = 0.02
 
 
 def brokers(digest: Digest) -> Section:
@@ -35,7 +43,7 @@ def brokers(digest: Digest) -> Section:
     )
     rows = [
         (
-            f"{printable(load.kafka_cluster)} {load.broker_id}",
+            broker_words(load.kafka_cluster, load.broker_id),
             printable(load.broker),
             amount(load.connections),
             amount(load.peak),
@@ -43,12 +51,12 @@ def brokers(digest: Digest) -> Section:
             amount(load.max_connections),
             percent(load.worst_share),
         )
-        for load in ordered
+        for load in ordered[:_MOST_ROWS]
     ]
     if not rows:
         return section("brokers", "Headroom of the brokers", "No broker is known.")
     named = [
-        (f"{printable(load.kafka_cluster, 30)} {load.broker_id}", load)
+        (broker_words(load.kafka_cluster, load.broker_id, 30), load)
         for load in ordered[:_MOST_BROKERS]
     ]
     over = sum((load.worst_share or 0) > 1 for load in digest.brokers)
@@ -60,6 +68,7 @@ def brokers(digest: Digest) -> Section:
     )
     if unknown:
         verdict += f" Of {amount(unknown)} nobody told the limit."
+    verdict += of_all(len(named), len(ordered), "brokers")
     svg, png = draw(
         "brokers",
         partial(plot_brokers, brokers=named),
@@ -73,24 +82,25 @@ def brokers(digest: Digest) -> Section:
         "Dark: the peak of the period (never more). Pale: the forecast for a rolling restart of"
         f" every client, expected plus bootstrap. Upright line: max.connections. {verdict}",
         figure=Figure("brokers", svg, png),
-        behind=table(heads, rows, "Brokers"),
+        behind=table(heads, rows, f"Brokers.{of_all(len(rows), len(ordered), 'brokers')}"),
     )
 
 
 def surges(digest: Digest) -> Section:
-    """Show restarts that needed far more connections than the steady state."""
-    ordered = sorted(digest.surges, key=lambda surge: surge.steady - surge.peak)[:_MOST_SURGES]
+    """Show restarts that needed far more connections, or handshakes, than the steady state."""
+    bursts = _bursts(digest)
+    ordered = sorted(digest.surges, key=lambda surge: surge.steady - surge.peak)
     if not ordered:
-        return section("surges", "Surges", "Nothing held more than usual.")
+        return section("surges", "Surges", "Nothing held more than usual.", *bursts)
     named = [
-        (f"{service_words(s.namespace, s.service)} → {s.broker_id}", s.steady, float(s.peak))
-        for s in ordered
+        (f"{_service(s)} → {broker_number(s.broker_id)}", s.steady, float(s.peak)) for s in ordered
     ]
     rows = [
         (
             when(s.at),
+            printable(s.cluster, 40),
             service_words(s.namespace, s.service),
-            f"{printable(s.kafka_cluster)} {s.broker_id}",
+            broker_words(s.kafka_cluster, s.broker_id),
             amount(s.steady),
             amount(s.peak),
             amount(s.opened),
@@ -104,47 +114,87 @@ def surges(digest: Digest) -> Section:
         bar_heights(len(named)),
         "Steady connections and the peak of the hour, by service and broker",
     )
-    heads = ("hour (UTC)", "service", "broker", "steady#", "peak#", "opened#", "agents started#")
+    heads = (
+        *("hour (UTC)", "cluster", "service", "broker"),
+        *("steady#", "peak#", "opened#", "agents started#"),
+    )
     return section(
         "surges",
         "Surges",
-        "From the steady state (green) to the peak of the hour (orange): what a restart needs.",
+        "From the steady state (green) to the peak of the hour (orange): what a restart needs."
+        + of_all(len(rows), digest.lengths.surges, "surges"),
+        *bursts,
         figure=Figure("surges", svg, png),
         behind=table(heads, rows, "Surges"),
     )
 
 
+def _bursts(digest: Digest) -> list[Markup]:
+    """Return a table of the hours with far more openings within a second than their mean."""
+    if not digest.openings:
+        return []
+    rows = [
+        (
+            when(each.at),
+            printable(each.cluster, 40),
+            service_words(each.namespace, each.service),
+            broker_words(each.kafka_cluster, each.broker_id),
+            f"{each.mean:.2f}",
+            amount(each.peak),
+            amount(each.boots_started),
+        )
+        for each in digest.openings
+    ]
+    heads = (
+        *("hour (UTC)", "cluster", "service", "broker"),
+        *("opened a second, on average#", "within one, at most#", "agents started#"),
+    )
+    caption = "Openings far above their mean rate: each is a handshake for the broker." + of_all(
+        len(rows), digest.lengths.openings, "such hours"
+    )
+    return [table(heads, rows, caption)]
+
+
 def weeks(digest: Digest) -> Section:
     """Compare the last seven days with the seven before, service by service."""
-    changed = [
-        (service_words(week.namespace, week.service), week.previous_efficiency, week.efficiency)
-        for week in digest.weeks
-        if week.efficiency is not None and week.previous_efficiency is not None
-    ]
-    moved = [
-        (name, before, now)
-        for name, before, now in changed
-        if before is not None and now is not None and abs(now - before) >= _LEAST_CHANGE
-    ]
-    moved.sort(key=lambda each: -abs(each[2] - each[1]))
-    if not changed:
+    tally = digest.weeks
+    in_all = tally.better + tally.worse
+    if not in_all + tally.stayed:
         return section("weeks", "Week against week", "There is no week before to compare with.")
+    moved = sorted(digest.moved, key=lambda week: -abs(week.efficiency - week.previous_efficiency))
     if not moved:
         return section("weeks", "Week against week", "No service changed its efficiency.")
-    better = sum(now > before for _, before, now in moved)
-    shown = moved[:_MOST_CHANGES]
+    shown = [
+        (_service(week), week.previous_efficiency, week.efficiency)
+        for week in moved[:_MOST_CHANGES]
+    ]
     svg, png = draw(
         "weeks",
         partial(plot_changes, changes=shown),
         bar_heights(len(shown)),
         "Efficiency of services in the week before and in the last week",
     )
-    rows = [(name, percent(before), percent(now)) for name, before, now in moved]
+    rows = [
+        (
+            printable(week.cluster, 40),
+            service_words(week.namespace, week.service),
+            percent(week.previous_efficiency),
+            percent(week.efficiency),
+        )
+        for week in moved
+    ]
+    caption = f"Week against week.{of_all(len(rows), in_all, 'services that changed')}"
     return section(
         "weeks",
         "Week against week",
-        f"Efficiency by service: {amount(better)} got better, {amount(len(moved) - better)} worse,"
-        f" {amount(len(changed) - len(moved))} stayed.",
+        f"Efficiency by service: {amount(tally.better)} got better, {amount(tally.worse)} worse,"
+        f" {amount(tally.stayed)} stayed." + of_all(len(shown), in_all, "services that changed"),
         figure=Figure("weeks", svg, png),
-        behind=table(("service", "week before#", "last week#"), rows, "Week against week"),
+        behind=table(("cluster", "service", "week before#", "last week#"), rows, caption),
     )
+
+
+def _service(of: Surge | Week) -> str:
+    """Name a service beside a plot: two clusters have services of one name."""
+    name = service_words(of.namespace, of.service)
+    return name if of.cluster is None else f"{name} ({printable(of.cluster, 20)})"

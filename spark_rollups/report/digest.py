@@ -1,6 +1,8 @@
 """What a report is made of: few rows, whatever the size of the fleet. Values only.
 
 Connections are averages over the hours that were seen: ten that stood for half of them are five.
+Every sum is over the whole fleet. A list that grows with it holds the first of its order, and
+`Lengths` how many there are.
 """
 
 from __future__ import annotations
@@ -11,21 +13,27 @@ __all__ = [
     "Digest",
     "Found",
     "Hour",
+    "Lengths",
+    "Opening",
     "Quarantined",
     "Saving",
+    "ServiceWaste",
     "Surge",
     "Waste",
     "Waster",
     "Week",
+    "Weeks",
 ]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 HOUR_MS = 3_600_000
+OTHER = "other"
+"""The name under which all reasons are added up that have no row of their own."""
 
 
 class Hour(NamedTuple):
@@ -67,18 +75,26 @@ class Waster(NamedTuple):
     reason: str | None
 
 
+class ServiceWaste(NamedTuple):
+    """All that a service wastes, on the day."""
+
+    cluster: str | None
+    namespace: str | None
+    service: str | None
+    waste: float
+
+
 class Saving(NamedTuple):
-    """What a fix would save at one broker."""
+    """What a fix would save at all brokers, and at which one it saves most of the limit."""
 
     fix: str
-    kafka_cluster: str | None
-    broker_id: int | None
-    broker: str | None
     connections: float
     opened: float
     """An hour."""
-    clients: int
-    max_connections: int | None
+    kafka_cluster: str | None
+    broker_id: int | None
+    share: float | None
+    """Of that broker's limit; None where no limit is known."""
 
 
 class Cohort(NamedTuple):
@@ -98,12 +114,29 @@ class Surge(NamedTuple):
 
     at: datetime
     kafka_cluster: str | None
+    cluster: str | None
     namespace: str | None
     service: str | None
     broker_id: int | None
     steady: float
     peak: int
     opened: int
+    boots_started: int
+
+
+class Opening(NamedTuple):
+    """An hour in which a service opened connections to a broker at far more than the mean rate."""
+
+    at: datetime
+    kafka_cluster: str | None
+    cluster: str | None
+    namespace: str | None
+    service: str | None
+    broker_id: int | None
+    mean: float
+    """A second, over the hour."""
+    peak: int
+    """Within one second; it never had more."""
     boots_started: int
 
 
@@ -132,12 +165,16 @@ class Week(NamedTuple):
     cluster: str | None
     namespace: str | None
     service: str | None
-    efficiency: float | None
-    previous_efficiency: float | None
-    waste_ms: int
-    previous_waste_ms: int
-    connection_ms: int
-    previous_connection_ms: int
+    efficiency: float
+    previous_efficiency: float
+
+
+class Weeks(NamedTuple):
+    """How many services got better, worse, or did neither; only those known in both weeks."""
+
+    better: int = 0
+    worse: int = 0
+    stayed: int = 0
 
 
 class Found(NamedTuple):
@@ -159,25 +196,49 @@ class Quarantined(NamedTuple):
     size: int
 
 
+class Lengths(NamedTuple):
+    """How many there are of what the digest has a list of; 0 where the list has them all."""
+
+    reasons: int = 0
+    services: int = 0
+    """Those that waste any."""
+    cohorts: int = 0
+    surges: int = 0
+    openings: int = 0
+    findings: int = 0
+    quarantine: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """All of it. `begin` and `end` bound the hours; `day` is that of the daily tables."""
+    """All of it. `begin` and `end` bound the hours; `day` is that of the daily tables.
+
+    The last hour is a whole one, unless not `whole`: then the tables have none.
+    """
 
     begin: datetime
     end: datetime
     day: datetime
+    whole: bool = True
     hours: tuple[Hour, ...]
     waste: tuple[Waste, ...]
     services: int
     clients: int
     wasters: tuple[Waster, ...]
+    services_waste: tuple[ServiceWaste, ...]
+    """Those that waste most; what all others waste is in a last one, of no name, if there are."""
     savings: tuple[Saving, ...]
     cohorts: tuple[Cohort, ...]
     surges: tuple[Surge, ...]
+    openings: tuple[Opening, ...]
     brokers: tuple[BrokerLoad, ...]
-    weeks: tuple[Week, ...]
+    """All of them: a fleet has few enough."""
+    moved: tuple[Week, ...]
+    """Those that changed most."""
+    weeks: Weeks
     findings: tuple[Found, ...]
     quarantine: tuple[Quarantined, ...]
+    lengths: Lengths = field(default_factory=Lengths)
 
     @property
     def connections(self) -> float:

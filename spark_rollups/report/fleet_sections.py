@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_rollups.report.canvas import draw
-from spark_rollups.report.digest import HOUR_MS
+from spark_rollups.report.digest import HOUR_MS, OTHER
 from spark_rollups.report.markup import element
 from spark_rollups.report.parts import Figure, Section, section, table
 from spark_rollups.report.plots_of_bars import bar_heights, plot_bars
@@ -20,13 +20,24 @@ from spark_rollups.report.plots_of_time import (
     plot_opened,
 )
 from spark_rollups.report.savings_sections import fixes_of
-from spark_rollups.report.words import FIXES, amount, fewer, percent, printable, reason_words, when
+from spark_rollups.report.words import (
+    FIXES,
+    amount,
+    broker_words,
+    fewer,
+    of_all,
+    percent,
+    printable,
+    reason_words,
+    when,
+)
 
 if TYPE_CHECKING:
     from spark_rollups.report.digest import Digest
     from spark_rollups.report.markup import Markup
 
 _FULL = 0.999
+_IN_OTHER = f"reasons; the rest is added up in {OTHER!r}"
 
 
 def headline(digest: Digest) -> Section:
@@ -38,13 +49,13 @@ def headline(digest: Digest) -> Section:
     ]
     fixes = fixes_of(digest)
     if fixes:
-        fix, saved, _, _ = fixes[0]
-        title = FIXES[fix].title if fix in FIXES else printable(fix)
-        cards.append(_card("Best fix", fewer(saved), f"connections: {title.lower()}"))
+        best = fixes[0]
+        title = FIXES[best.fix].title if best.fix in FIXES else printable(best.fix)
+        cards.append(_card("Best fix", fewer(best.connections), f"connections: {title.lower()}"))
     loads = [load for load in digest.brokers if load.worst_share is not None]
     if loads:
         worst = max(loads, key=lambda load: load.worst_share or 0)
-        who = f"{printable(worst.kafka_cluster, 30)} {worst.broker_id}"
+        who = broker_words(worst.kafka_cluster, worst.broker_id, 30)
         text = f"of its limit at worst: broker {who}"
         bad = (worst.worst_share or 0) > 1
         cards.append(_card("Fullest broker", percent(worst.worst_share), text, bad=bad))
@@ -163,7 +174,8 @@ def waste_by_reason(digest: Digest) -> Section:
     return section(
         "waste",
         "Why connections are waste",
-        "Connections on average that served nobody, by reason.",
+        "Connections on average that served nobody, by reason."
+        + of_all(len(totals.keys() - {OTHER}), digest.lengths.reasons, _IN_OTHER),
         figure=Figure("waste", svg, png),
         behind=table(("reason", "connections#", "share#"), rows, "Waste by reason"),
     )
@@ -182,6 +194,8 @@ def seen(digest: Digest) -> Section:
         f"{amount(missing)} of {amount(digest.hours_in_period)} hours were seen by nobody, "
         f"{amount(len(partly))} only in part. What was not seen is in no figure of this page."
     )
+    if not digest.whole:
+        says += " No hour is whole yet: its averages are too low, as they are over all of it."
     if partly:
         rows = [
             (
@@ -200,9 +214,10 @@ def seen(digest: Digest) -> Section:
             (printable(each.reason), amount(each.texts), amount(each.size))
             for each in digest.quarantine
         ]
-        parts.append(
-            table(("reason", "texts#", "bytes#"), set_aside, "Set aside: texts that are no records")
-        )
+        named = sum(each.reason != OTHER for each in digest.quarantine)
+        caption = "Set aside: texts that are no records."
+        caption += of_all(named, digest.lengths.quarantine, _IN_OTHER)
+        parts.append(table(("reason", "texts#", "bytes#"), set_aside, caption))
     else:
         parts.append(element("p", "Every text could be read: nothing was set aside."))
     return section("seen", "What was not seen", says, *parts)

@@ -1,8 +1,9 @@
 """The fleet as metrics, for node_exporter's textfile folder or a Pushgateway.
 
-Gauges only, of the last hour that is in the tables: what a rate would be taken of is a gauge per
-hour. The number of series does not grow with the fleet: the services that waste most have their
-own, all others are `other`; so are brokers beyond a limit.
+Gauges only, of the last whole hour that is in the tables: what a rate would be taken of is a gauge
+per hour, and an hour that has only begun would make a sawtooth of it. The number of series does not
+grow with the fleet: the services that waste most have their own, all others are `other`; so are
+brokers beyond a limit.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import CollectorRegistry
 
-from spark_rollups.report.digest import HOUR_MS
+from spark_rollups.report.digest import HOUR_MS, OTHER
 from spark_rollups.report.words import printable
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ MOST_SERVICES = 20
 MOST_BROKERS = 200
 MOST_REASONS = 40
 MOST_VERSIONS = 40
-_OTHER = "other"
 _LONGEST_LABEL = 80
 
 
@@ -40,7 +40,7 @@ class Metric(NamedTuple):
 
 
 METRICS = (
-    Metric("kafka_client_fleet_connections", "Connections held on average in the last hour."),
+    Metric("kafka_client_fleet_connections", "Connections held on average in the last whole hour."),
     Metric(
         "kafka_client_fleet_useful_connections",
         "Of these, on average, those that served somebody.",
@@ -57,9 +57,10 @@ METRICS = (
     ),
     Metric(
         "kafka_client_fleet_efficiency_ratio",
-        "Useful time over useful and wasted time in the last hour; absent where there was neither.",
+        "Useful time over useful and wasted time in the last whole hour; absent where there was"
+        " neither.",
     ),
-    Metric("kafka_client_fleet_opened_per_hour", "Connections opened in the last hour."),
+    Metric("kafka_client_fleet_opened_per_hour", "Connections opened in the last whole hour."),
     Metric(
         "kafka_client_fleet_service_wasted_connections",
         "Wasted connections on average on the last day, of the 20 services that waste most.",
@@ -78,7 +79,7 @@ METRICS = (
     Metric(
         "kafka_client_fleet_version_wasted_connections_per_client",
         "Wasted connections for each client of a library version on the last day."
-        " The 40 versions with most clients.",
+        " The 40 versions with most clients; a mean has no `other`.",
         ("library", "library_version", "client_kind"),
     ),
     Metric(
@@ -99,12 +100,13 @@ METRICS = (
     ),
     Metric(
         "brokerwire_rollup_coverage_ratio",
-        "Minutes seen over minutes expected in the last hour.",
+        "Minutes seen over minutes expected in the last whole hour.",
     ),
-    Metric("brokerwire_rollup_agents", "Agents that were heard in the last hour."),
+    Metric("brokerwire_rollup_agents", "Agents that were heard in the last whole hour."),
     Metric(
         "brokerwire_rollup_last_hour_timestamp_seconds",
-        "End of the last hour in the tables: when it falls behind, so does all the rest.",
+        "End of the last whole hour in the tables: most agents were heard up to it. When it falls"
+        " behind, so does all the rest.",
     ),
     Metric(
         "brokerwire_rollup_quarantined_texts",
@@ -147,18 +149,13 @@ def _values(digest: Digest) -> dict[str, Values]:
         f"{fleet}service_wasted_connections": _folded(
             _summed(
                 ((_label(w.cluster), _label(w.namespace), _label(w.service)), w.waste)
-                for w in digest.wasters
+                for w in digest.services_waste
             ),
             MOST_SERVICES,
         ),
         f"{fleet}fix_saves_connections": _summed(((s.fix,), s.connections) for s in digest.savings),
         f"{fleet}fix_saves_opened_per_hour": _summed(((s.fix,), s.opened) for s in digest.savings),
-        f"{fleet}version_wasted_connections_per_client": {
-            (_label(c.library), _label(c.library_version), _label(c.client_kind)): c.waste
-            / c.clients
-            for c in sorted(digest.cohorts, key=lambda c: -c.clients)[:MOST_VERSIONS]
-            if c.clients
-        },
+        f"{fleet}version_wasted_connections_per_client": _of_versions(digest),
     }
     values |= _of_brokers(digest.brokers)
     if digest.hours:
@@ -166,23 +163,40 @@ def _values(digest: Digest) -> dict[str, Values]:
     return values
 
 
+def _of_versions(digest: Digest) -> Values:
+    """Return the mean of each version; those that are one when their name is cut are one mean."""
+    shown = sorted(digest.cohorts, key=lambda c: -c.clients)[:MOST_VERSIONS]
+    named = [
+        ((_label(c.library), _label(c.library_version), _label(c.client_kind)), c) for c in shown
+    ]
+    waste = _summed((labels, c.waste) for labels, c in named)
+    clients = _summed((labels, float(c.clients)) for labels, c in named)
+    return {labels: waste[labels] / clients[labels] for labels in waste if clients[labels]}
+
+
 def _of_last_hour(digest: Digest) -> dict[str, Values]:
     fleet, rollup = "kafka_client_fleet_", "brokerwire_rollup_"
     last = digest.hours[-1]
     made: dict[str, Values] = {
-        f"{fleet}connections": {(): last.connection_ms / HOUR_MS},
-        f"{fleet}useful_connections": {(): last.useful_ms / HOUR_MS},
-        f"{fleet}unknown_connections": {(): last.unknown_ms / HOUR_MS},
-        f"{fleet}opened_per_hour": {(): float(last.opened)},
-        f"{fleet}wasted_connections": _folded(
-            _summed(
-                ((_label(w.reason),), w.waste_ms / HOUR_MS) for w in digest.waste if w.at == last.at
-            ),
-            MOST_REASONS,
-        ),
         f"{rollup}agents": {(): float(last.agents)},
         f"{rollup}last_hour_timestamp_seconds": {(): last.at.timestamp() + HOUR_MS / 1000},
     }
+    # Of an hour that has only begun nobody knows what it would be.
+    if digest.whole:
+        made |= {
+            f"{fleet}connections": {(): last.connection_ms / HOUR_MS},
+            f"{fleet}useful_connections": {(): last.useful_ms / HOUR_MS},
+            f"{fleet}unknown_connections": {(): last.unknown_ms / HOUR_MS},
+            f"{fleet}opened_per_hour": {(): float(last.opened)},
+            f"{fleet}wasted_connections": _folded(
+                _summed(
+                    ((_label(w.reason),), w.waste_ms / HOUR_MS)
+                    for w in digest.waste
+                    if w.at == last.at
+                ),
+                MOST_REASONS,
+            ),
+        }
     if last.useful_ms + last.waste_ms:
         ratio = last.useful_ms / (last.useful_ms + last.waste_ms)
         made[f"{fleet}efficiency_ratio"] = {(): ratio}
@@ -219,11 +233,12 @@ def _summed(pairs: Iterator[tuple[tuple[str, ...], float]]) -> Values:
 
 def _folded(values: Values, most: int) -> Values:
     """Keep the greatest; add the others up, so that sums stay what they were."""
-    ordered = sorted(values, key=lambda labels: (-values[labels], labels))
+    named = [labels for labels in values if set(labels) != {OTHER}]
+    ordered = sorted(named, key=lambda labels: (-values[labels], labels))
     kept = {labels: values[labels] for labels in ordered[:most]}
-    for labels in ordered[most:]:
-        others = (_OTHER,) * len(labels)
-        kept[others] = kept.get(others, 0.0) + values[labels]
+    rest = [labels for labels in values if labels not in kept]
+    if rest:
+        kept[(OTHER,) * len(rest[0])] = sum(values[labels] for labels in rest)
     return kept
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from matplotlib.dates import AutoDateLocator, num2date
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from spark_rollups.report.digest import HOUR_MS
+from spark_rollups.report.digest import HOUR_MS, OTHER
 from spark_rollups.report.words import amount, percent, reason_words
 
 if TYPE_CHECKING:
@@ -147,7 +147,8 @@ def _reasons(digest: Digest, moments: Sequence[datetime]) -> list[tuple[str, lis
     held: dict[tuple[str, datetime], float] = defaultdict(float)
     for waste in digest.waste:
         totals[waste.reason] += waste.waste_ms
-    kept = sorted(totals, key=lambda reason: (-totals[reason], reason))[:_BANDS]
+    named = totals.keys() - {OTHER}
+    kept = sorted(named, key=lambda reason: (-totals[reason], reason))[:_BANDS]
     for waste in digest.waste:
         name = waste.reason if waste.reason in kept else "other waste"
         held[name, waste.at] += waste.waste_ms / HOUR_MS

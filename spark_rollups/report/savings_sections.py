@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["cohorts", "findings", "fixes_of", "savings", "wasters"]
 
-from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,9 @@ from spark_rollups.report.plots_of_bars import bar_heights, plot_bars
 from spark_rollups.report.words import (
     FIXES,
     amount,
+    broker_words,
     fewer,
+    of_all,
     percent,
     printable,
     reason_words,
@@ -25,45 +26,33 @@ from spark_rollups.report.words import (
 if TYPE_CHECKING:
     from spark_rollups.report.digest import Digest, Saving
 
-_MOST_WASTERS = 15
 _MOST_COHORTS = 12
 _MS_PER_HOUR = 3_600_000
 
 
-def fixes_of(digest: Digest) -> list[tuple[str, float, float, Saving | None]]:
-    """Return for each fix what it saves: connections, openings an hour, and where it saves most."""
-    connections: dict[str, float] = defaultdict(float)
-    opened: dict[str, float] = defaultdict(float)
-    best: dict[str, Saving] = {}
-    for saving in digest.savings:
-        connections[saving.fix] += saving.connections
-        opened[saving.fix] += saving.opened
-        if saving.max_connections:
-            known = best.get(saving.fix)
-            if known is None or _share_of(saving) > _share_of(known):
-                best[saving.fix] = saving
-    made = [(fix, connections[fix], opened[fix], best.get(fix)) for fix in connections]
-    return sorted(made, key=lambda each: (-each[1], -each[2], each[0]))
+def fixes_of(digest: Digest) -> list[Saving]:
+    """Return the fixes, the one that saves most first."""
+    return sorted(digest.savings, key=lambda each: (-each.connections, -each.opened, each.fix))
 
 
 def savings(digest: Digest) -> Section:
     """Say what each fix would save."""
     rows, bars = [], []
-    for fix, saved, opened, best in fixes_of(digest):
-        title, advice = FIXES.get(fix, (printable(fix), ""))
-        share = _share_of(best) if best else None
-        where = f" at {printable(best.kafka_cluster, 30)} {best.broker_id}" if best else ""
+    for each in fixes_of(digest):
+        title, advice = FIXES.get(each.fix, (printable(each.fix), ""))
+        where = broker_words(each.kafka_cluster, each.broker_id, 30)
+        share = percent(each.share)
         what = element("td", element("b", title), element("small", advice))
         rows.append(
             (
                 what,
-                amount(saved),
-                amount(opened),
-                f"{percent(share)}{where}" if best else percent(None),
+                amount(each.connections),
+                amount(each.opened),
+                share if each.share is None else f"{share} at {where}",
             )
         )
-        if round(saved, 1):
-            bars.append((title, saved, fewer(saved), "good"))
+        if round(each.connections, 1):
+            bars.append((title, each.connections, fewer(each.connections), "good"))
     heads = ("fix", "connections saved#", "openings saved an hour#", "most of a broker's limit")
     behind = table(heads, rows, "What each fix would save")
     if not bars:
@@ -85,7 +74,7 @@ def savings(digest: Digest) -> Section:
 
 def wasters(digest: Digest) -> Section:
     """Name the services that waste most."""
-    shown = sorted(digest.wasters, key=lambda waster: -waster.waste)[:_MOST_WASTERS]
+    shown = sorted(digest.wasters, key=lambda waster: -waster.waste)
     most = max((waster.waste for waster in shown), default=0) or 1
     rows = []
     for waster in shown:
@@ -109,7 +98,9 @@ def wasters(digest: Digest) -> Section:
     return section(
         "wasters",
         "Who wastes most",
-        f"Connections on average on {digest.day:%d %b %Y}.",
+        f"Connections on average on {digest.day:%d %b %Y}; "
+        f"{amount(digest.lengths.services)} services waste any."
+        " A service has a row for each of its libraries and kinds of clients.",
         table(heads, rows, "Top wasters"),
     )
 
@@ -149,7 +140,8 @@ def cohorts(digest: Digest) -> Section:
     return section(
         "versions",
         "Library versions",
-        "Wasted connections for each client. Where an old version stands out, update it.",
+        "Wasted connections for each client. Where an old version stands out, update it."
+        + of_all(len(rows), digest.lengths.cohorts, "versions"),
         figure=Figure("versions", svg, png),
         behind=table(heads, rows, "Versions"),
     )
@@ -169,11 +161,9 @@ def findings(digest: Digest) -> Section:
         for found in sorted(digest.findings, key=lambda found: -found.active_ms)
     ]
     heads = ("finding", "cause", "severity", "services#", "hours true#", "times begun#")
-    says = "What the agents themselves call wrong; each has a runbook of the same name."
+    says = "What the agents themselves call wrong; each has a runbook of the same name." + of_all(
+        len(rows), digest.lengths.findings, "findings"
+    )
     if not rows:
         return section("findings", "Findings", "The agents found nothing.")
     return section("findings", "Findings", says, table(heads, rows, "Findings of the agents"))
-
-
-def _share_of(saving: Saving) -> float:
-    return saving.connections / saving.max_connections if saving.max_connections else 0.0

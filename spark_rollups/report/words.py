@@ -5,7 +5,10 @@ from __future__ import annotations
 __all__ = [
     "FIXES",
     "amount",
+    "broker_number",
+    "broker_words",
     "fewer",
+    "of_all",
     "percent",
     "printable",
     "reason_words",
@@ -132,6 +135,23 @@ def service_words(namespace: str | None, service: str | None) -> str:
     return (
         f"{printable(namespace, 40)}/{printable(service, 60)}" if namespace else printable(service)
     )
+
+
+def broker_words(kafka_cluster: str | None, broker_id: int | None, longest: int = _LONGEST) -> str:
+    """Name a broker with its cluster."""
+    return f"{printable(kafka_cluster, longest)} {broker_number(broker_id)}"
+
+
+def broker_number(broker_id: int | None) -> str:
+    """Write a broker's id; one that nobody knows is a dash."""
+    return _NOTHING if broker_id is None else str(broker_id)
+
+
+def of_all(shown: int, in_all: int, what: str) -> str:
+    """Say how many more there are than can be seen; nothing where all can."""
+    if in_all <= shown:
+        return ""
+    return f" These are the first {amount(shown)} of {amount(in_all)} {what}."
 
 
 def when(moment: datetime) -> str:

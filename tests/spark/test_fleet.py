@@ -133,9 +133,21 @@ def test_the_report_reads_the_truth(faulty):
     assert sum(each.texts for each in digest.quarantine) == tables.count("quarantine")
     assert {each.fix for each in digest.savings} >= {"idle_closing_on", "one_shared_client"}
     standing = 3_600_000 * len(truth)
-    zombies = sum(
-        saving.connections for saving in digest.savings if saving.fix == "idle_closing_on"
-    )
+    zombies = next(each.connections for each in digest.savings if each.fix == "idle_closing_on")
+    assert sum(each.waste for each in digest.services_waste) == pytest.approx(wasted / standing)
+    bursts = {}
+    for (hour, *dims), row in truth_of(fleet).items():
+        where = (hour, *dims[:4], *dims[7:9])
+        sums = bursts.setdefault(where, [0, 0])
+        sums[0] += row["peak_opened_sum"]
+        sums[1] += row["opened"]
+    where = ("kafka_cluster", "cluster", "namespace", "service", "broker_id", "broker")
+    surges = {
+        key: [row["peak_opened_sum"], row["opened"]]
+        for key, row in rows_of(tables, "surge", where).items()
+        if row["opened"]
+    }
+    assert surges == {key: sums for key, sums in bursts.items() if sums[1]}
     by_class = sum(row["waste_ms"] for key, row in truth_of(fleet).items() if key[-2] == "zombie")
     assert zombies == pytest.approx(by_class / standing)
     assert all(load.peak >= load.connections for load in digest.brokers)

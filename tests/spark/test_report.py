@@ -12,7 +12,8 @@ import pytest
 if not os.environ.get("CI"):
     pytest.importorskip("matplotlib")
 
-from spark_rollups.report.digest import Quarantined
+from spark_rollups.report import fleet_sections
+from spark_rollups.report.digest import Lengths, Quarantined, Weeks
 from spark_rollups.report.page import render
 from spark_rollups.report.words import amount, percent, printable
 from tests.unit.digests import digest, empty_digest
@@ -133,6 +134,46 @@ def test_hours_that_nobody_saw_lower_the_coverage():
     assert digest(missing=(3, 4)).coverage == pytest.approx((46 * 4800 - 900) / (48 * 4800))
     text = " ".join(Page(render(digest(hours=5, missing=(3, 4))).html).text)
     assert "2 of 5 hours were seen by nobody" in text
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A report of a fleet of which most cannot be shown, in two clusters, with nameless brokers."""
+    made = digest(hours=3, missing=())
+    surge = made.surges[0]._replace(broker_id=None)
+    loads = (made.brokers[0]._replace(broker_id=n or None) for n in range(250))
+    return render(
+        replace(
+            made,
+            lengths=Lengths(77, 300, 61, 5000, 400, 120, 51),
+            surges=tuple(surge._replace(cluster=name) for name in ("east", "west")),
+            brokers=tuple(loads),
+            weeks=Weeks(90, 60, 150),
+        )
+    ).html
+
+
+def test_what_is_cut_says_how_much_there_is(large):
+    text = " ".join(Page(large).text)
+    for words in (
+        "first 7 of 77 reasons", "300 services waste any", "first 6 of 61 versions", "first 2 of 5,000 surges",
+        "first 6 of 400 such hours", "first 2 of 120 findings", "first 2 of 51 reasons",
+        "90 got better, 60 worse, 150 stayed", "first 6 of 150 services that changed",
+        "first 24 of 250 brokers", "first 200 of 250 brokers",
+    ):  # fmt: skip
+        assert words in text
+
+
+def test_two_clusters_have_services_of_one_name_and_a_broker_may_have_no_number(large):
+    assert "(east)" in large
+    assert "(west)" in large
+    assert not re.search("None(?! gets)", large)
+
+
+def test_an_hour_that_has_only_begun_is_called_so():
+    whole = digest(hours=1, missing=())
+    assert "No hour is whole yet" in fleet_sections.seen(replace(whole, whole=False)).html
+    assert "No hour is whole yet" not in fleet_sections.seen(whole).html
 
 
 def test_no_name_does_anything():

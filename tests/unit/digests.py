@@ -11,12 +11,15 @@ from spark_rollups.report.digest import (
     Digest,
     Found,
     Hour,
+    Opening,
     Quarantined,
     Saving,
+    ServiceWaste,
     Surge,
     Waste,
     Waster,
     Week,
+    Weeks,
 )
 
 HOUR_MS = 3_600_000
@@ -60,15 +63,16 @@ def digest(*, hours=48, names=SERVICES, quarantine=True, missing=(30, 31, 32)):
             Waster("prod-eu", namespace, service, "consumer", "java", "2.1.0", 40.0 - n, 22.5 - 3 * n, 0.43 + n / 20, 0.3 / (n + 1), reason)
             for n, ((namespace, service), reason) in enumerate(zip(names, REASONS, strict=False))
         ),
+        services_waste=tuple(
+            ServiceWaste("prod-eu", namespace, service, 22.5 - 3 * n) for n, (namespace, service) in enumerate(names)
+        ),
         savings=tuple(
-            Saving(fix, cluster, broker, f"10.9.0.{broker}:9092", saved / 3, opened, 12, 150 if cluster == "core" else None)
+            Saving(fix, 2 * saved, 6 * opened, "core", 3, saved / 3 / 150)
             for fix, saved, opened in (
                 ("idle_closing_on", 61.0, 0.0), ("fewer_bootstrap_servers", 46.0, 310.0),
                 ("one_shared_client", 38.0, 4.0), ("poll_or_close", 17.0, 2.0), ("resolve_again", 4.0, 0.2),
                 ("close_on_error", 3.0, 0.1), ("client_kept", 0.01, 2100.0), ("probe_less", 0.0, 960.0),
             )
-            for cluster in ("core", "edge")
-            for broker in (1, 2, 3)
         ),
         cohorts=tuple(
             Cohort(library, version, kind, clients, clients * 3.5, clients * waste, 3.5 / (3.5 + waste))
@@ -79,7 +83,11 @@ def digest(*, hours=48, names=SERVICES, quarantine=True, missing=(30, 31, 32)):
             )
         ),
         surges=tuple(
-            Surge(BEGIN + timedelta(hours=20), "core", namespace, service, 1 + n % 3, 8.0 + n, 31 - 3 * n, 400, 12)
+            Surge(BEGIN + timedelta(hours=20), "core", "prod-eu", namespace, service, 1 + n % 3, 8.0 + n, 31 - 3 * n, 400, 12)
+            for n, (namespace, service) in enumerate(names)
+        ),
+        openings=tuple(
+            Opening(BEGIN + timedelta(hours=20), "core", "prod-eu", namespace, service, 1 + n % 3, 0.11, 90 - 7 * n, 12)
             for n, (namespace, service) in enumerate(names)
         ),
         brokers=tuple(
@@ -88,10 +96,11 @@ def digest(*, hours=48, names=SERVICES, quarantine=True, missing=(30, 31, 32)):
             for cluster in ("core", "edge")
             for broker in (1, 2, 3)
         ),
-        weeks=tuple(
-            Week("prod-eu", namespace, service, min(0.99, 0.62 + 0.06 * n), max(0.02, 0.88 - 0.1 * n), 10, 20, 100, 100)
+        moved=tuple(
+            Week("prod-eu", namespace, service, min(0.99, 0.62 + 0.06 * n), max(0.02, 0.88 - 0.1 * n))
             for n, (namespace, service) in enumerate(names)
         ),
+        weeks=Weeks(4, 2, 25),
         findings=(
             Found("KafkaClientZombieConnections", None, "warning", 4, 400 * HOUR_MS, 9),
             Found("KafkaClientConnectionChurn", "client per request", "warning", 2, 92 * HOUR_MS, 2),
@@ -104,5 +113,6 @@ def empty_digest():
     """A fleet that has written nothing yet."""
     return Digest(
         begin=BEGIN, end=BEGIN + timedelta(hours=1), day=BEGIN, hours=(), waste=(), services=0, clients=0,
-        wasters=(), savings=(), cohorts=(), surges=(), brokers=(), weeks=(), findings=(), quarantine=(),
+        wasters=(), services_waste=(), savings=(), cohorts=(), surges=(), openings=(), brokers=(), moved=(),
+        weeks=Weeks(), findings=(), quarantine=(),
     )  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as older_families
 
-from spark_rollups.report.digest import BrokerLoad, Quarantined, Waster
+from spark_rollups.report.digest import BrokerLoad, Cohort, Quarantined, ServiceWaste
 from spark_rollups.report.openmetrics import METRICS, MOST_BROKERS, MOST_SERVICES, render
 from tests.unit.digests import digest, empty_digest
 from tests.unit.payloads import PAYLOADS
@@ -76,9 +76,9 @@ def test_without_an_hour_nothing_is_said_of_it():
 def test_the_number_of_series_is_bounded_and_sums_are_kept():
     many = replace(
         digest(),
-        wasters=tuple(
-            Waster("c", "n", f"service-{n}", None, None, None, 2.0, 1.0 + n, 0.5, 0.1, None)
-            for n in range(5000)
+        services_waste=(
+            *(ServiceWaste("c", "n", f"service-{n}", 1.0 + n) for n in range(5000)),
+            ServiceWaste("other", "other", "other", 1e9),
         ),
         brokers=tuple(BrokerLoad("c", n, None, 1, 2, 3, None) for n in range(5000)),
         quarantine=tuple(Quarantined(f"reason {n}", 1, 1) for n in range(5000)),
@@ -87,11 +87,32 @@ def test_the_number_of_series_is_bounded_and_sums_are_kept():
     made = samples(text)
     wasted = of(made, "kafka_client_fleet_service_wasted_connections")
     assert len(wasted) == MOST_SERVICES + 1
-    assert sum(wasted.values()) == sum(1.0 + n for n in range(5000))
+    assert sum(wasted.values()) == 1e9 + sum(1.0 + n for n in range(5000))
+    assert sum(dict(labels)["service"] == "other" for labels in wasted) == 1
     peaks = of(made, "kafka_client_fleet_broker_peak_connections")
     assert len(peaks) == MOST_BROKERS + 1
     assert sum(peaks.values()) == 10_000
     assert len(made) < 600
+
+
+def test_of_an_hour_that_has_only_begun_nothing_is_said_that_needs_a_whole_one():
+    made = samples(render(replace(digest(), whole=False)))
+    assert of(made, "kafka_client_fleet_connections") == {}
+    assert of(made, "kafka_client_fleet_opened_per_hour") == {}
+    assert of(made, "kafka_client_fleet_wasted_connections") == {}
+    assert set(of(made, "brokerwire_rollup_agents").values()) == {80}
+
+
+def test_versions_that_are_one_when_their_name_is_cut_are_one_mean():
+    """A mean of all their clients, not the mean of the last one that was written."""
+    long = "9" * 100
+    cohorts = tuple(
+        Cohort("java", f"{long}{n}", "producer", clients, 9.0, waste, 0.5)
+        for n, (clients, waste) in enumerate(((30, 60.0), (10, 0.0)))
+    )
+    made = samples(render(replace(digest(), cohorts=cohorts)))
+    means = of(made, "kafka_client_fleet_version_wasted_connections_per_client")
+    assert list(means.values()) == [60.0 / 40]
 
 
 def test_hostile_names_stay_label_values():

@@ -41,7 +41,7 @@ def _used(what: str) -> str:
 def _glance() -> Row:
     normal = numbers(
         "Is this number normal?",
-        "Connections that all services held on average in the last hour that the rollups have seen,"
+        "Connections that all services held on average in the last whole hour of the rollups,"
         " those that served nobody, and the share of connection-time that was of use. A healthy"
         " fleet wastes next to nothing; each restart of a client costs nine minutes of bootstrap"
         " connections.",
@@ -190,9 +190,9 @@ def _headroom() -> Row:
 def _trust() -> Row:
     whole = numbers(
         "Can these figures be trusted?",
-        "Coverage: minutes that the journals told of, of those that were expected in the last hour."
-        " Age: how long ago that hour ended; beyond two hours the rollups are late, and all of this"
-        " page is old. Quarantined: texts that could not be read.",
+        "Coverage: minutes that the journals told of, of those that were expected in the last whole"
+        " hour. Age: how long ago that hour ended; beyond two hours the rollups are late, and all"
+        " of this page is old. Quarantined: texts that could not be read.",
         Query(f"max({_COVERAGE})", "coverage"),
         Query(f"max({series('brokerwire_rollup_agents')})", "agents"),
         Query(f"time() - max({series('brokerwire_rollup_last_hour_timestamp_seconds')})", "age"),

@@ -1,0 +1,88 @@
+"""Asks the tables about one period: Spark adds up, and what grows with the fleet is cut last."""
+
+from __future__ import annotations
+
+__all__ = ["Reader", "known", "literal", "moment", "whole"]
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from spark_rollups.report.digest import HOUR_MS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from spark_rollups.report.period import Period
+    from spark_rollups.tables import Tables
+
+_LATER: Final = {
+    "coverage": {"agents_at_end": "bigint"},
+    "surge": {"peak_opened_sum": "decimal(38,0)", "opened_ratio": "double"},
+}
+"""Columns that tables of before an upgrade lack until something is written to them."""
+
+
+class Reader:
+    """Asks the tables of one folder about one period; all times are UTC."""
+
+    def __init__(self, tables: Tables, period: Period) -> None:
+        self._tables = tables
+        self._conditions = {
+            "period": f"hour >= {literal(period.begin)} AND hour < {literal(period.end)}",
+            "day": f"day = DATE '{period.day:%Y-%m-%d}'",
+        }
+        self.hours_of_day = period.hours_of_day
+
+    def rows(self, table: str, query: str, **values: float) -> list[Any]:
+        """Return all rows of a query: of one that does not grow with the fleet.
+
+        In it `{t}` is the table, `{period}` and `{day}` are conditions, `{name}` a number of ours.
+        Texts of others never are: Delta's parser knows no parameters.
+        """
+        if not self._tables.exists(table):
+            return []
+        found: list[Any] = self.asked(table, query, **values).collect()
+        return found
+
+    def first(self, table: str, query: str, most: int, **values: float) -> tuple[list[Any], int]:
+        """Return the first rows of a query that has an order, and how many there are in all."""
+        if not self._tables.exists(table):
+            return [], 0
+        asked = self.asked(table, query, **values)
+        rows = asked.limit(most).collect()
+        return rows, len(rows) if len(rows) < most else asked.count()
+
+    def standing(self, milliseconds: Any) -> float:
+        """Return connections on average over the hours of the day that were seen."""
+        return int(milliseconds or 0) / (HOUR_MS * self.hours_of_day)
+
+    def asked(self, table: str, query: str, **values: float) -> DataFrame:
+        """Return what a query would; the table must be there."""
+        known(self._tables, table).createOrReplaceTempView(f"report_{table}")
+        return self._tables.spark.sql(
+            query.format(t=f"report_{table}", **self._conditions, **values)
+        )
+
+
+def known(tables: Tables, table: str) -> DataFrame:
+    """Return a table with every column that it has by now; null is what nobody has written."""
+    rows = tables.read(table)
+    missing = {name: of for name, of in _LATER.get(table, {}).items() if name not in rows.columns}
+    return rows.select("*", *(F.lit(None).cast(of).alias(name) for name, of in missing.items()))
+
+
+def whole(value: Any) -> int:
+    """Return a sum as an int; a sum of nothing is nothing here, where hours are added up."""
+    return int(value or 0)
+
+
+def moment(seconds: int) -> datetime:
+    """Return a time from what Spark says of it."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def literal(at: datetime) -> str:
+    """Return a time as a literal that no time zone can move."""
+    return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}+00:00'"
