@@ -1,4 +1,4 @@
-"""The command line: `brokerwire-rollups simulate | batch | stream | refresh | report | package`.
+"""The command line: `brokerwire-rollups COMMAND`, and how each of them ends.
 
 Errors end here as one line each on standard error and an exit code:
 
@@ -17,7 +17,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from spark_rollups.commands import batch, package, refresh, report, simulate, stream
+from spark_rollups.commands import batch, package, refresh, report, simulate, stream, vacuum
 from spark_rollups.commands.arguments import talk
 from spark_rollups.errors import MissingPartError, RollupsError, UsageError
 from spark_rollups.mistakes import as_mistake, without_secrets
@@ -30,7 +30,7 @@ USAGE = 2
 MISSING = 3
 INTERRUPTED = 130
 
-_COMMANDS = (simulate, batch, stream, refresh, report, package)
+_COMMANDS = (simulate, batch, stream, refresh, vacuum, report, package)
 
 
 def entry_point() -> None:

@@ -24,11 +24,11 @@ class Tables:
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.spark = spark
-        self._root = root.rstrip("/")
+        self.root = root.rstrip("/")
 
     def path(self, name: str) -> str:
         """Return where a table lies."""
-        return f"{self._root}/{name}"
+        return f"{self.root}/{name}"
 
     def exists(self, name: str) -> bool:
         """Tell whether a table has been made."""
@@ -140,6 +140,16 @@ class Tables:
         lines = self.spark.read.schema("add struct<partitionValues: map<string, string>>")
         hour = F.col("add.partitionValues")["hour"].cast("timestamp").alias("hour")
         return hours_of(lines.json(commits).where("add IS NOT NULL").select(hour))
+
+    def vacuum(self, name: str) -> None:
+        """Delete the files that no version of the last seven days has: Delta's own limit.
+
+        A job that began to read such a version earlier would fail; one of another length is the
+        table's property `delta.deletedFileRetentionDuration`.
+        """
+        from delta.tables import DeltaTable
+
+        DeltaTable.forPath(self.spark, self.path(name)).vacuum()
 
     def count(self, name: str) -> int:
         """Return how many rows a table has; 0 where there is none."""

@@ -37,8 +37,12 @@ def open_tables(options: argparse.Namespace) -> Tables:
     from spark_rollups.session import spark_session
 
     spark = spark_session("brokerwire-rollups", master=options.master, memory=options.memory)
+    from spark_rollups.commands.progress import tell_of
     from spark_rollups.tables import Tables
 
+    # On a terminal Spark draws a bar by itself.
+    if spark.conf.get("spark.ui.showConsoleProgress", "false") != "true":
+        tell_of(spark.sparkContext.statusTracker(), talk)
     return Tables(spark, options.tables)
 
 

@@ -42,7 +42,8 @@ def add_parser(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="DIR",
-        help="folder, file or pattern of journal files; may be given several times",
+        help="folder, file or pattern of journal files; may be given several times; names that"
+        " begin with . or _ are passed over",
     )
     add_kafka_flags(parser)
     parser.add_argument(

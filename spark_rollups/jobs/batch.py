@@ -4,38 +4,95 @@ from __future__ import annotations
 
 __all__ = ["batch_files", "batch_kafka"]
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from spark_rollups.jobs.ingest import Ingested, ingest
 from spark_rollups.jobs.refresh import refresh
-from spark_rollups.jobs.sources import mark_read, new_files, text_of_kafka, texts_of_files
+from spark_rollups.jobs.sources import (
+    mark_read,
+    new_files,
+    passed_over,
+    text_of_kafka,
+    texts_still_there,
+)
+from spark_rollups.jobs.stale import StaleHours
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
     from spark_rollups.tables import Tables
 
-_BYTES_AT_ONCE: Final = 64 * 2**30
-"""Files are taken in portions of this size, so that a first run over a year makes steps."""
+_BYTES_AT_ONCE: Final = 2 * 2**30
+"""Files are read in portions of this size: as much as a kill loses, and as one waits for a word."""
+_BYTES_BETWEEN_REFRESHES: Final = 64 * 2**30
+"""The tables behind silver are made at the end, and before that only in a run beyond this size."""
+
+
+class _Load:
+    """Texts into silver, and later the hours that they changed into the tables behind it.
+
+    The hours are written down beside the tables before silver has them: files and topics may be
+    gone when the next run looks, and nothing else would tell it that a killed one left work.
+    """
+
+    def __init__(self, tables: Tables, say: Callable[[str], None]) -> None:
+        self._tables = tables
+        self._say = say
+        self._stale = StaleHours(tables.spark, tables.root)
+        # Kept here too: another run that makes the same hours would forget them for both.
+        self._touched: set[int] = set()
+        left = self._stale.all()
+        if left:
+            say(f"{len(left)} hours wait from a run that was interrupted")
+
+    def take(self, texts: DataFrame) -> Ingested:
+        """Join texts into silver."""
+        loaded = ingest(self._tables, texts, about_to_change=self._change)
+        self._say(
+            f"{loaded.rows} rows in {len(loaded.hours)} hours, {loaded.quarantined} quarantined"
+        )
+        return loaded
+
+    def _change(self, hours: Sequence[int]) -> None:
+        self._touched.update(hours)
+        self._stale.add(hours)
+
+    def refresh(self) -> None:
+        """Make the other tables for all hours that wait, those of an interrupted run too."""
+        hours = sorted({*self._stale.all(), *self._touched})
+        refresh(self._tables, hours, self._say)
+        self._stale.remove(hours)
+        self._touched.clear()
 
 
 def batch_files(
     tables: Tables, inputs: Sequence[str], say: Callable[[str], None]
 ) -> list[Ingested]:
-    """Read every file that is new, bring the tables up to date, and remember the files."""
+    """Read every file that is new, remember the files, and bring the tables up to date."""
+    hidden = list(passed_over(inputs))
+    if hidden:
+        say(f"passed over {len(hidden)} names that begin with . or _, such as {hidden[0]}")
     files = new_files(tables, inputs).orderBy("modified", "path").collect()
-    done = []
-    while files:
-        portion, size = [files.pop(0)], 0
-        while files and size + files[0]["length"] <= _BYTES_AT_ONCE:
-            size += files[0]["length"]
-            portion.append(files.pop(0))
-        say(f"reading {len(portion)} files, {len(files)} to go")
-        texts = texts_of_files(tables.spark, [file["path"] for file in portion])
-        done.append(_load(tables, texts, say))
-        mark_read(tables, tables.spark.createDataFrame(portion))
+    load, done = _Load(tables, say), []
+    rest, unmade = len(files), 0
+    for portion in _portions(files):
+        size = sum(file["length"] for file in portion)
+        rest -= len(portion)
+        say(f"reading {len(portion)} files of {size / 1e6:.1f} MB, {rest} to go")
+        texts, found = texts_still_there(tables.spark, portion)
+        if len(found) < len(portion):
+            say(f"{len(portion) - len(found)} files have gone since they were listed")
+        if texts is None:
+            continue
+        done.append(load.take(texts))
+        mark_read(tables, tables.spark.createDataFrame(found))
+        unmade += size
+        if unmade > _BYTES_BETWEEN_REFRESHES:
+            load.refresh()
+            unmade = 0
+    load.refresh()
     return done
 
 
@@ -44,11 +101,21 @@ def batch_kafka(
 ) -> list[Ingested]:
     """Read a range of a topic; which one, the options say. Read twice it changes nothing."""
     messages = tables.spark.read.format("kafka").options(**options).load()
-    return [_load(tables, text_of_kafka(messages), say)]
+    load = _Load(tables, say)
+    done = [load.take(text_of_kafka(messages))]
+    load.refresh()
+    return done
 
 
-def _load(tables: Tables, texts: DataFrame, say: Callable[[str], None]) -> Ingested:
-    loaded = ingest(tables, texts)
-    say(f"{loaded.rows} rows in {len(loaded.hours)} hours, {loaded.quarantined} quarantined")
-    refresh(tables, loaded.hours, say)
-    return loaded
+def _portions(files: Sequence[Any]) -> Iterator[list[Any]]:
+    """Cut files into runs of at most so many bytes; a larger file is one by itself."""
+    portion: list[Any] = []
+    size = 0
+    for file in files:
+        if portion and size + file["length"] > _BYTES_AT_ONCE:
+            yield portion
+            portion, size = [], 0
+        portion.append(file)
+        size += file["length"]
+    if portion:
+        yield portion

@@ -20,6 +20,8 @@ from spark_rollups.transforms.lattice import (
 from spark_rollups.transforms.parse import parse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
 
     from spark_rollups.tables import Tables
@@ -44,8 +46,16 @@ class Ingested:
     """Distinct texts that could not be read."""
 
 
-def ingest(tables: Tables, texts: DataFrame) -> Ingested:
-    """Join `raw, source` into the tables. Done twice it changes nothing."""
+def ingest(
+    tables: Tables,
+    texts: DataFrame,
+    *,
+    about_to_change: Callable[[list[int]], None] = lambda _: None,
+) -> Ingested:
+    """Join `raw, source` into the tables. Done twice it changes nothing.
+
+    `about_to_change` hears which hours silver will have anew, before it has them.
+    """
     reduced = reduce_records(parse(texts)).persist()
     try:
         outline, twins = _outline(reduced)
@@ -60,6 +70,7 @@ def ingest(tables: Tables, texts: DataFrame) -> Ingested:
                 updates={"source": "least(t.source, s.source)"},
             )
         if outline.rows:
+            about_to_change(outline.hours)
             tables.join_hours("silver", good, outline.hours, key=KEY, updates=_UPDATES)
     finally:
         reduced.unpersist()

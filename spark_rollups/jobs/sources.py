@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-__all__ = ["kafka_options", "mark_read", "new_files", "text_of_kafka", "texts_of_files"]
+__all__ = [
+    "kafka_options",
+    "mark_read",
+    "new_files",
+    "passed_over",
+    "text_of_kafka",
+    "texts_of_files",
+    "texts_still_there",
+]
 
-from typing import TYPE_CHECKING, Final
+import glob
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -17,6 +30,8 @@ if TYPE_CHECKING:
 
 _FILES: Final = "inputs"
 _FILE: Final = ("path", "length", "modified")
+_PATTERN: Final = re.compile(r"[\[\]{}*?\\]")
+_SCHEME: Final = re.compile(r"\w+:")
 
 
 def new_files(tables: Tables, inputs: Sequence[str]) -> DataFrame:
@@ -35,11 +50,62 @@ def new_files(tables: Tables, inputs: Sequence[str]) -> DataFrame:
     return found.join(tables.read(_FILES), list(_FILE), "left_anti")
 
 
+def passed_over(inputs: Sequence[str]) -> Iterator[str]:
+    """Name what Spark does not read: names that begin with `.` or `_` are not data to it.
+
+    Only of folders of this machine: elsewhere it would cost another listing.
+    """
+    for each in inputs:
+        if _SCHEME.match(each.removeprefix("file:")):
+            continue
+        for root in glob.glob(each.removeprefix("file:")):  # noqa: PTH207 -- absolute or not
+            if _is_hidden(Path(root).name):
+                yield root
+                continue
+            for folder, folders, files in os.walk(root):
+                yield from (f"{folder}/{name}" for name in (*folders, *files) if _is_hidden(name))
+                folders[:] = [name for name in folders if not _is_hidden(name)]
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
 def texts_of_files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return the lines of files and which file each is from."""
+    """Return the lines of files and which file each is from.
+
+    These are names and no patterns: what means something in a pattern is made to mean itself.
+    """
+    names = [_PATTERN.sub(r"\\\g<0>", path) for path in paths]
     # Only \\n ends a record: a reader that also ends lines at \\r would cut texts that hold one.
-    lines = spark.read.option("lineSep", "\n").text(list(paths))
-    return lines.select(F.col("value").alias("raw"), F.col("_metadata.file_path").alias("source"))
+    reader = spark.read.option("lineSep", "\n").option("ignoreMissingFiles", "true")
+    return reader.text(names).select(
+        F.col("value").alias("raw"), F.col("_metadata.file_path").alias("source")
+    )
+
+
+def texts_still_there(
+    spark: SparkSession, files: Sequence[Any]
+) -> tuple[DataFrame | None, list[Any]]:
+    """Return the texts of those files that are where they were listed, and these files.
+
+    Rotation takes files away meanwhile: what they held comes by their new names.
+    """
+    try:
+        return texts_of_files(spark, [file["path"] for file in files]), list(files)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+    path_of: Any = spark._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001 -- no public way
+    settings = spark._jsc.hadoopConfiguration()  # noqa: SLF001
+    paths = [path_of(file["path"]) for file in files]
+    there = [
+        file
+        for file, path in zip(files, paths, strict=True)
+        if path.getFileSystem(settings).exists(path)
+    ]
+    texts = texts_of_files(spark, [file["path"] for file in there]) if there else None
+    return texts, there
 
 
 def mark_read(tables: Tables, files: DataFrame) -> None:

@@ -1,4 +1,4 @@
-"""Hours whose tables are behind `silver`: written down before a batch of the stream is done."""
+"""Hours whose tables are behind `silver`: written down so that a killed run's work is not lost."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 class StaleHours:
     """A folder with an empty file for each hour that is to be made anew.
 
-    It lies in the stream's checkpoint: if that is lost, all messages come again and so do their
-    hours. Only names are written, so a kill cannot leave half of one; through Hadoop, so that any
-    store that holds a checkpoint will do.
+    A stream's lies in its checkpoint: if that is lost, all messages come again and so do their
+    hours. A batch's lies beside the tables. Only names are written, so a kill cannot
+    leave half of one; through Hadoop, so that any store that holds tables will do.
     """
 
-    def __init__(self, spark: SparkSession, checkpoint: str) -> None:
+    def __init__(self, spark: SparkSession, folder: str) -> None:
         self._path: Any = spark._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001 -- no public way
-        self._folder = self._path(checkpoint, "stale_hours")
+        self._folder = self._path(folder, "stale_hours")
         self._files = self._folder.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
 
     def add(self, hours: Iterable[int]) -> None:

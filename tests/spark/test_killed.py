@@ -25,7 +25,7 @@ def test_a_batch_that_is_killed_again_and_again_ends_as_one_clean_run(spark, tab
     # Silver is whole, and no table behind it is there.
     command = Command(*run)
     command.kill_when(lambda: command.said("rows in"))
-    # Some of the tables behind it are new, others are not, and no file is remembered as read.
+    # Some of the tables behind it are new, others are not, and all files are remembered as read.
     command = Command(*run)
     command.kill_when(lambda: command.said("days anew"))
     run_to_the_end(*run)

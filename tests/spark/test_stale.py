@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.spark.fleets import quiet
 from tests.spark.journals import START_MS, Agent
 
@@ -47,4 +49,44 @@ def test_what_a_killed_stream_had_not_made_the_next_one_makes(spark, tables, tmp
 
     made = tables.version("hourly")
     following.refresh()
+    assert tables.version("hourly") == made
+
+
+def test_what_a_killed_batch_had_not_made_is_made_though_its_files_are_gone(
+    tables, monkeypatch, tmp_path
+):
+    from spark_rollups.jobs import batch
+
+    agent = Agent()
+    agent.series(1)
+    for _ in range(61):
+        agent.grow(1, connection_ms=60_000, useful_ms=60_000, opened=1)
+        agent.write()
+    # Beside the tables: a folder around them would have their files, too.
+    folder = tmp_path / "journals"
+    folder.mkdir()
+    journal = folder / "journal.jsonl"
+    journal.write_text("".join(f"{line}\n" for line in agent.lines()), "utf-8")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batch, "refresh", killed)
+        with pytest.raises(KeyboardInterrupt):
+            batch.batch_files(tables, [str(folder)], quiet)
+    assert tables.count("silver") == 4
+    assert not tables.exists("hourly")
+    journal.unlink()
+
+    said = []
+    assert batch.batch_files(tables, [str(folder)], said.append) == []
+    assert "2 hours wait from a run that was interrupted" in said
+    assert [int(row["opened"]) for row in tables.read("hourly").orderBy("hour").collect()] == [
+        60,
+        1,
+    ]
+
+    made = tables.version("hourly")
+    assert batch.batch_files(tables, [str(folder)], quiet) == []
     assert tables.version("hourly") == made
