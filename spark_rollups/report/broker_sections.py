@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _MOST_BROKERS = 24
 _MOST_ROWS = 200
+_MOST_SURGES = 10
 _MOST_CHANGES = 12
 
 
@@ -89,7 +90,7 @@ def brokers(digest: Digest) -> Section:
 def surges(digest: Digest) -> Section:
     """Show restarts that needed far more connections, or handshakes, than the steady state."""
     bursts = _bursts(digest)
-    ordered = sorted(digest.surges, key=lambda surge: surge.steady - surge.peak)
+    ordered = sorted(digest.surges, key=lambda surge: surge.steady - surge.peak)[:_MOST_SURGES]
     if not ordered:
         return section("surges", "Surges", "Nothing held more than usual.", *bursts)
     named = [
