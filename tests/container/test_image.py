@@ -103,7 +103,9 @@ def test_can_do_what_the_agent_does():
 
 
 def test_two_builds_are_one_image(image):
-    again = build("localhost/brokerwire:again")
-    podman("untag", "localhost/brokerwire:again")
+    other = "localhost/brokerwire:again"
+    again = build(other)
+    # Named twice: the image, and the one of its names to take away, or it would lose all of them.
+    podman("untag", other, other)
     assert again["RootFS"]["Layers"] == image["RootFS"]["Layers"]
     assert again["Id"] == image["Id"]
