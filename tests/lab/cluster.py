@@ -148,7 +148,8 @@ class KafkaCluster:
         have closed them. The controller lets the new one in when the old one's session has
         ended, after `broker.session.timeout.ms`.
         """
-        host = new_address or self._subnet.host(broker + 10)
+        moves = sum(each == broker for each in self._past_hosts.values())
+        host = new_address or self._subnet.host(broker + 10 * (moves + 1))
         old = self._process(broker)
         old.freeze()
         self._retired.append(old)
