@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Tables", "hours_of"]
+__all__ = ["Tables", "hours_of", "literal"]
 
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -129,7 +129,7 @@ class Tables:
     def hours(self, name: str, *, after: int | None = None) -> list[int]:
         """Return the hours that a table has, counted from the epoch; only those after one."""
         rows = self.read(name)
-        return hours_of(rows if after is None else rows.where(f"hour > {_literal(after)}"))
+        return hours_of(rows if after is None else rows.where(f"hour > {literal(after)}"))
 
     def hours_changed(self, name: str, since: int) -> list[int]:
         """Return the hours that commits after a version have written, from Delta's log."""
@@ -184,10 +184,16 @@ def hours_of(rows: DataFrame) -> list[int]:
 
 def _literals(values: Collection[int] | Collection[date]) -> str:
     """Return hours (counted from the epoch) or days as literals that no time zone can move."""
-    return ", ".join(sorted(_literal(value) for value in values))
+    return ", ".join(sorted(literal(value) for value in values))
 
 
-def _literal(value: int | date) -> str:
+def literal(value: int | date) -> str:
+    """Return a time, an hour (counted from the epoch) or a day as a literal of Spark's SQL.
+
+    No time zone can move it.
+    """
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value:%Y-%m-%d %H:%M:%S}+00:00'"
     if isinstance(value, date):
         return f"DATE '{value:%Y-%m-%d}'"
-    return f"TIMESTAMP '{datetime.fromtimestamp(value * 3600, UTC):%Y-%m-%d %H:%M:%S}+00:00'"
+    return literal(datetime.fromtimestamp(value * 3600, UTC))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Reader", "known", "literal", "moment", "whole"]
+__all__ = ["Reader", "known", "moment", "whole"]
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from spark_rollups.report.digest import HOUR_MS
+from spark_rollups.tables import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,7 +32,7 @@ class Reader:
         self._tables = tables
         self._conditions = {
             "period": f"hour >= {literal(period.begin)} AND hour < {literal(period.end)}",
-            "day": f"day = DATE '{period.day:%Y-%m-%d}'",
+            "day": f"day = {literal(period.day.date())}",
         }
         self.hours_of_day = period.hours_of_day
 
@@ -81,8 +82,3 @@ def whole(value: Any) -> int:
 def moment(seconds: int) -> datetime:
     """Return a time from what Spark says of it."""
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def literal(at: datetime) -> str:
-    """Return a time as a literal that no time zone can move."""
-    return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}+00:00'"

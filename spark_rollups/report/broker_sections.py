@@ -27,7 +27,7 @@ from spark_rollups.report.words import (
 )
 
 if TYPE_CHECKING:
-    from spark_rollups.report.digest import Digest, Surge, Week
+    from spark_rollups.report.digest import Digest, Opening, Surge, Week
     from spark_rollups.report.markup import Markup
 
 _MOST_BROKERS = 24
@@ -98,10 +98,7 @@ def surges(digest: Digest) -> Section:
     ]
     rows = [
         (
-            when(s.at),
-            printable(s.cluster, 40),
-            service_words(s.namespace, s.service),
-            broker_words(s.kafka_cluster, s.broker_id),
+            *_place(s),
             amount(s.steady),
             amount(s.peak),
             amount(s.opened),
@@ -136,10 +133,7 @@ def _bursts(digest: Digest) -> list[Markup]:
         return []
     rows = [
         (
-            when(each.at),
-            printable(each.cluster, 40),
-            service_words(each.namespace, each.service),
-            broker_words(each.kafka_cluster, each.broker_id),
+            *_place(each),
             f"{each.mean:.2f}",
             amount(each.peak),
             amount(each.boots_started),
@@ -199,3 +193,13 @@ def _service(of: Surge | Week) -> str:
     """Name a service beside a plot: two clusters have services of one name."""
     name = service_words(of.namespace, of.service)
     return name if of.cluster is None else f"{name} ({printable(of.cluster, 20)})"
+
+
+def _place(of: Surge | Opening) -> tuple[str, ...]:
+    """Return the first cells of a row: when, whose, and at which broker."""
+    return (
+        when(of.at),
+        printable(of.cluster, 40),
+        service_words(of.namespace, of.service),
+        broker_words(of.kafka_cluster, of.broker_id),
+    )

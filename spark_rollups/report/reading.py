@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 
 from spark_rollups.errors import UsageError
 from spark_rollups.report import reading_brokers, reading_services
-from spark_rollups.report.asking import Reader, known, literal, moment, whole
+from spark_rollups.report.asking import Reader, known, moment, whole
 from spark_rollups.report.digest import OTHER, Digest, Found, Hour, Lengths, Quarantined, Waste
 from spark_rollups.report.period import Period, Seen, choose
+from spark_rollups.tables import literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

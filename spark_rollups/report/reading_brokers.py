@@ -4,12 +4,14 @@ from __future__ import annotations
 
 __all__ = ["brokers", "openings", "surges"]
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from spark_rollups.report.asking import moment, whole
 from spark_rollups.report.digest import BrokerLoad, Opening, Surge
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from spark_rollups.report.asking import Reader
 
 _MOST: Final = 10
@@ -27,12 +29,7 @@ def surges(reader: Reader) -> tuple[tuple[Surge, ...], int]:
     )
     made = (
         Surge(
-            moment(row["at"]),
-            row["kafka_cluster"],
-            row["cluster"],
-            row["namespace"],
-            row["service"],
-            row["broker_id"],
+            *_place(row),
             row["steady_connections"],
             whole(row["peak_connections"]),
             whole(row["opened"]),
@@ -57,12 +54,7 @@ def openings(reader: Reader) -> tuple[tuple[Opening, ...], int]:
     )
     made = (
         Opening(
-            moment(row["at"]),
-            row["kafka_cluster"],
-            row["cluster"],
-            row["namespace"],
-            row["service"],
-            row["broker_id"],
+            *_place(row),
             row["mean"],
             whole(row["peak_opened_sum"]),
             whole(row["boots_started"]),
@@ -70,6 +62,20 @@ def openings(reader: Reader) -> tuple[tuple[Opening, ...], int]:
         for row in rows
     )
     return tuple(made), in_all
+
+
+def _place(
+    row: Any,
+) -> tuple[datetime, str | None, str | None, str | None, str | None, int | None]:
+    """Return what Surge and Opening begin with: when, whose, and at which broker."""
+    return (
+        moment(row["at"]),
+        row["kafka_cluster"],
+        row["cluster"],
+        row["namespace"],
+        row["service"],
+        row["broker_id"],
+    )
 
 
 def brokers(reader: Reader) -> tuple[BrokerLoad, ...]:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_rollups.report.canvas import draw
+from spark_rollups.report.digest import HOUR_MS
 from spark_rollups.report.markup import element
 from spark_rollups.report.parts import Figure, Section, section, table
 from spark_rollups.report.plots_of_bars import bar_heights, plot_bars
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from spark_rollups.report.digest import Digest, Saving
 
 _MOST_COHORTS = 12
-_MS_PER_HOUR = 3_600_000
 
 
 def fixes_of(digest: Digest) -> list[Saving]:
@@ -155,7 +155,7 @@ def findings(digest: Digest) -> Section:
             printable(found.cause),
             printable(found.severity),
             amount(found.services),
-            amount(found.active_ms / _MS_PER_HOUR),
+            amount(found.active_ms / HOUR_MS),
             amount(found.begun),
         )
         for found in sorted(digest.findings, key=lambda found: -found.active_ms)
