@@ -99,7 +99,7 @@ BY_NAME: list[tuple[str, list[list[str]]]] = [
         ROLLUPS,
         [
             ["bench.rollups", "--copies", "1", "--ingest"],
-            ["bench.rollups", "--copies", "10", "--cores", "1", "2"],
+            ["bench.rollups", "--copies", "10", "--cores", "1", "2", "--rounds", "3"],
             ["bench.rollups", "--copies", "50"],
             ["bench.new_hour"],
         ],

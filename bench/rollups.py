@@ -4,6 +4,8 @@
 
 A simulated fleet's records in Parquet, so many times over; then `silver` and `hourly` of them by
 each contender, a fresh process each. What the three engines wrote must be equal, else it fails.
+Several rounds are run in turn, for a machine that is not alone: each figure is their median, and a
+ratio is the median of the ratios within a round.
 With `--ingest` what comes before: the JSON of the fleet once, read, parsed, and into all tables.
 """
 
@@ -16,7 +18,9 @@ import json
 import os
 import platform
 import tempfile
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -26,7 +30,7 @@ from bench.fleet_on_paper import Measured, table
 from bench.processes import Cost, run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 HOURS = 24
 # What is no whole number: one division of two that are held against each other, or a sketch.
@@ -47,6 +51,7 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=94, help="94 write a million records a day")
     parser.add_argument("--copies", type=int, default=1, help="the fleet's records so many times")
     parser.add_argument("--cores", type=int, nargs="+", default=[2], help="of Spark, in turn")
+    parser.add_argument("--rounds", type=int, default=1, help="so often, and the median of each")
     parser.add_argument("--ingest", action="store_true", help="measure the way of the JSON, too")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-rollups-") as scratch:
@@ -64,23 +69,32 @@ def _measure(folder: Path, kept: Path, options: argparse.Namespace) -> Iterator[
         simulated = run("-c", COMMAND, "simulate", *size, f"--out={fleet}")
     summary = json.loads((fleet / "truth" / "summary.json").read_text())
     assert summary["order"]["agents"] == options.agents, fleet
-    session = _spark("session", 2, "none")
     if options.ingest:
-        yield from _ingest(folder, fleet / "journal", summary, simulated, session)
+        yield from _ingest(folder, fleet / "journal", summary, simulated)
     if not once.exists():
         _spark("records", 2, fleet / "journal", once)
     records = _copied(once, kept / "copies", folder / "records", options.copies)
-    rows = [
-        ("empty Spark session", session),
-        ("floor of one column: Spark, one sum", _spark("column", 2, records)),
-        ("**floor**: Spark, all columns and one sum", _spark("columns", 2, records)),
-    ]
-    for cores in options.cores:
-        name = f"rollups, Spark on {cores} core{'s' if cores > 1 else ''}"
-        rows.append((name, _spark("rollups", cores, records, _new(folder / f"spark-{cores}"))))
-    rows.append(("DuckDB", run("-m", DUCKDB, str(records), _new(folder / "duckdb"), "2")))
     os.environ["POLARS_MAX_THREADS"] = "2"
-    rows.append(("Polars", run("-m", POLARS, str(records), _new(folder / "polars"))))
+    contenders: dict[str, Callable[[str], Cost]] = {
+        "empty Spark session": lambda _: _spark("session", 2, "none"),
+        "floor of one column: Spark, one sum": lambda _: _spark("column", 2, records),
+        "**floor**: Spark, all columns and one sum": lambda _: _spark("columns", 2, records),
+        **{
+            f"rollups, Spark on {cores} core{'s' if cores > 1 else ''}": partial(
+                _spark, "rollups", cores, records
+            )
+            for cores in options.cores
+        },
+        "DuckDB": lambda out: run("-m", DUCKDB, str(records), out, "2"),
+        "Polars": lambda out: run("-m", POLARS, str(records), out),
+    }
+    rounds = [
+        [
+            contend(_new(folder / f"{at}-{number}"))
+            for number, contend in enumerate(contenders.values())
+        ]
+        for at in range(options.rounds)
+    ]
     groups, series = _check_equal(folder)
     count = summary["lines"] * options.copies
     parquet = sum(path.stat().st_size for path in records.iterdir())
@@ -88,9 +102,10 @@ def _measure(folder: Path, kept: Path, options: argparse.Namespace) -> Iterator[
         f"{count:,} records of {options.agents * options.copies:,} agents in {HOURS} hours,"
         f" {parquet / 1e6:,.0f} MB of Parquet, to {series:,} rows of silver and {groups:,} of"
         f" hourly, equal in all; Linux {platform.release()}, Python {platform.python_version()},"
-        f" {os.cpu_count()} CPUs\n\n"
+        f" {os.cpu_count()} CPUs"
+        f"{f'; medians of {options.rounds} rounds' if options.rounds > 1 else ''}\n\n"
     )
-    yield head + _table(rows, session, floor=2, records=count)
+    yield head + _table([*contenders], rounds, floor=2, records=count)
 
 
 def _copied(once: Path, kept: Path, records: Path, copies: int) -> Path:
@@ -112,9 +127,10 @@ def _copied(once: Path, kept: Path, records: Path, copies: int) -> Path:
 
 
 def _ingest(
-    folder: Path, journal: Path, summary: dict[str, Any], simulated: Cost | None, session: Cost
+    folder: Path, journal: Path, summary: dict[str, Any], simulated: Cost | None
 ) -> Iterator[str]:
     tables = folder / "tables"
+    session = _spark("session", 2, "none")
     command = ["batch", f"--input={journal}", f"--tables={tables}", "--memory=3g"]
     read = _spark("lines", 2, journal)
     parsed = _spark("parsed", 2, journal)
@@ -155,22 +171,30 @@ def _ingest(
         run_cpu=again.cpu,
         records_cpu=into_all.cpu - again.cpu,
     )
-    yield head + _table(rows, session, floor=2, records=count)
+    names, costs = zip(*rows, strict=True)
+    yield head + _table(names, [costs], floor=2, records=count)
     yield table(paper)
 
 
-def _table(rows: Sequence[tuple[str, Cost]], session: Cost, *, floor: int, records: int) -> str:
+def _table(
+    names: Sequence[str], rounds: Sequence[Sequence[Cost]], *, floor: int, records: int
+) -> str:
+    """Write what each name cost, the first of them being an empty session."""
     lines = [
         "| | CPU s | without the session | of the floor | seconds | peak MiB | records / CPU s |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    base = rows[floor][1].cpu - session.cpu
-    for name, cost in rows:
-        own = cost.cpu - (0 if name.startswith(NO_SPARK) else session.cpu)
+    for at, name in enumerate(names):
+        session = not name.startswith(NO_SPARK)
+        owns = [costs[at].cpu - session * costs[0].cpu for costs in rounds]
+        floors = [costs[floor].cpu - costs[0].cpu for costs in rounds]
+        own = median(owns)
+        ratio = median(mine / base for mine, base in zip(owns, floors, strict=True))
         speed = f"{records / own:,.0f}" if own > 0.05 else ""
+        cpu, seconds, peak, *_ = zip(*(costs[at] for costs in rounds), strict=True)
         lines.append(
-            f"| {name} | {cost.cpu:.1f} | {own:.1f} | {own / base:.2f} | {cost.seconds:.1f} |"
-            f" {cost.peak_mib:,.0f} | {speed} |"
+            f"| {name} | {median(cpu):.1f} | {own:.1f} | {ratio:.2f} | {median(seconds):.1f} |"
+            f" {max(peak):,.0f} | {speed} |"
         )
     return "\n".join(lines)
 

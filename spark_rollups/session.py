@@ -57,6 +57,8 @@ _ALWAYS: Final = {
     # HotSpot never compiles a method beyond 8000 bytes of bytecode, and the aggregates of a hundred
     # columns are such methods: interpreted, they took 20 times as long. Not fused, they are small.
     "spark.sql.codegen.hugeMethodLimit": "8000",
+    # A first, small map before the map of groups: generated code for each key, of no use for many.
+    "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
     # What follows from a filter on 35 differences, column by column: minutes of planning, no use.
     "spark.sql.constraintPropagation.enabled": "false",
     # What is kept between two tables is read once or twice: its best encoding costs more to find.
