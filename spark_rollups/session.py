@@ -63,8 +63,9 @@ _ALWAYS: Final = {
     "spark.sql.constraintPropagation.enabled": "false",
     # What is kept between two tables is read once or twice: its best encoding costs more to find.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # Sketches of 128 groups and more would be made by sorting; so many of them are 100 MB at most.
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "20000",
+    # Sketches of 128 groups and more would be made by sorting; so many of them, each of 4 KiB at
+    # most, are 240 MB in the worst case, and a tenth of that in a usual one.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "60000",
     # Partitions find the hours: least and greatest of each column would be written, never read.
     "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "2",
 }
