@@ -90,6 +90,21 @@ class Tables:
 
         self._retried(merge)
 
+    def forget(self, name: str, rows: DataFrame, *, key: str) -> None:
+        """Delete the rows of a table that have the key of one of these."""
+        from delta.tables import DeltaTable
+
+        def merge() -> None:
+            (
+                DeltaTable.forPath(self.spark, self.path(name))
+                .alias("t")
+                .merge(rows.alias("s"), f"t.{key} = s.{key}")
+                .whenMatchedDelete()
+                .execute()
+            )
+
+        self._retried(merge)
+
     def join_hours(
         self,
         name: str,

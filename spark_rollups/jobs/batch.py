@@ -7,7 +7,6 @@ __all__ = ["batch_files", "batch_kafka"]
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_rollups.jobs.ingest import Ingested, ingest
-from spark_rollups.jobs.refresh import refresh
 from spark_rollups.jobs.sources import (
     mark_read,
     new_files,
@@ -15,7 +14,7 @@ from spark_rollups.jobs.sources import (
     text_of_kafka,
     texts_still_there,
 )
-from spark_rollups.jobs.stale import StaleHours
+from spark_rollups.jobs.stale import StaleHours, catch_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,9 +60,7 @@ class _Load:
 
     def refresh(self) -> None:
         """Make the other tables for all hours that wait, those of an interrupted run too."""
-        hours = sorted({*self._stale.all(), *self._touched})
-        refresh(self._tables, hours, self._say)
-        self._stale.remove(hours)
+        catch_up(self._tables, self._stale, self._say, self._touched)
         self._touched.clear()
 
 
@@ -71,7 +68,7 @@ def batch_files(
     tables: Tables, inputs: Sequence[str], say: Callable[[str], None]
 ) -> list[Ingested]:
     """Read every file that is new, remember the files, and bring the tables up to date."""
-    hidden = list(passed_over(inputs))
+    hidden = list(passed_over(inputs, tables.root))
     if hidden:
         say(f"passed over {len(hidden)} names that begin with . or _, such as {hidden[0]}")
     files = new_files(tables, inputs).orderBy("modified", "path").collect()

@@ -33,6 +33,7 @@ _BOOT: Final = ("agent_id", "boot_id")
 _SERIES: Final = (*_BOOT, "kind", "series")
 _TRIES: Final = 8
 _HOURS_OF_DAY: Final = 24
+_FIRST_LOOK_HOURS: Final = 48
 _HOUR_MS: Final = 3_600_000
 
 
@@ -111,22 +112,41 @@ def _rows(tables: Tables, hours: Collection[int]) -> DataFrame:
     rows = tables.only(silver, "hour", near)
     orphans = (
         tables.only(without_base(rows), "hour", hours)
-        .groupBy(*_BOOT)
-        .agg(F.min("since_ms").alias("since_ms"))
+        .groupBy(*_SERIES)
+        .agg(F.min("hour").alias("first"), F.min("since_ms").alias("since_ms"))
         .persist()
     )
     try:
-        since = orphans.agg(F.min("since_ms")).head()[0]
-        if since is None:
+        far = [hour for hour in _hours_with_bases(tables, orphans, max(hours)) if hour not in near]
+        if not far:
             return rows
-        # One lost record must not cost a look at years: nobody has a row before its own start,
-        # unless its clock was set back, for which a day is allowed.
-        known = tables.hours("silver", after=(since - 1) // _HOUR_MS - _HOURS_OF_DAY)
-        far = [hour for hour in known if hour < max(hours) and hour not in near]
         history = tables.only(silver, "hour", far)
-        return rows.unionByName(history.join(orphans, list(_BOOT), "left_semi"))
+        return rows.unionByName(history.join(orphans, list(_SERIES), "left_semi"))
     finally:
         orphans.unpersist()
+
+
+def _hours_with_bases(tables: Tables, orphans: DataFrame, end: int) -> list[int]:
+    """Return the hours before an end where series have the rows that their differences begin at.
+
+    From the newest hour back, in steps that grow, until each series has a row before its first one
+    here: an agent may be a year old, and one lost hour must not cost a look at that year.
+    """
+    keys = tables.read("silver").select("hour", *_SERIES)
+    found, lost, step = set[int](), orphans.select(*_SERIES, "first", "since_ms"), _FIRST_LOOK_HOURS
+    while True:
+        since = lost.agg(F.min("since_ms")).head()[0]
+        if since is None:
+            return sorted(found)
+        # Nobody has a row before its own start, unless its clock was set back: for that, a day.
+        begin = (since - 1) // _HOUR_MS - _HOURS_OF_DAY
+        near = [hour for hour in tables.hours("silver", after=begin) if hour < end][-step:]
+        if not near:
+            return sorted(found)
+        hits = tables.only(keys, "hour", near).join(lost.select(*_SERIES, "first"), [*_SERIES])
+        found.update(hours_of(hits))
+        lost = lost.join(hits.where("hour < first"), list(_SERIES), "left_anti")
+        end, step = near[0], step * 4
 
 
 def _write_hours(tables: Tables, hours: Collection[int]) -> None:

@@ -38,23 +38,28 @@ def new_files(tables: Tables, inputs: Sequence[str]) -> DataFrame:
     """List the files below folders or patterns that were not read as they are now.
 
     A file that has grown since is new as a whole: what was in it before changes nothing.
+    The tables themselves may lie below: they are no journals.
     """
+    root: Any = tables.spark._jvm.org.apache.hadoop.fs.Path(tables.root)  # noqa: SLF001
+    files = root.getFileSystem(tables.spark._jsc.hadoopConfiguration())  # noqa: SLF001
     found = (
         tables.spark.read.format("binaryFile")
         .option("recursiveFileLookup", "true")
         .load(list(inputs))
         .select("path", "length", F.unix_millis("modificationTime").alias("modified"))
         .where("length > 0")
+        .where(~F.col("path").startswith(f"{files.makeQualified(root).toString()}/"))
     )
     tables.create(_FILES, found)
     return found.join(tables.read(_FILES), list(_FILE), "left_anti")
 
 
-def passed_over(inputs: Sequence[str]) -> Iterator[str]:
+def passed_over(inputs: Sequence[str], tables_root: str = "") -> Iterator[str]:
     """Name what Spark does not read: names that begin with `.` or `_` are not data to it.
 
-    Only of folders of this machine: elsewhere it would cost another listing.
+    Not what the tables keep under such names, should they lie below. Only of folders of this machine: elsewhere it would cost another listing.
     """
+    own = Path(tables_root.removeprefix("file:")).resolve()
     for each in inputs:
         if _SCHEME.match(each.removeprefix("file:")):
             continue
@@ -63,6 +68,9 @@ def passed_over(inputs: Sequence[str]) -> Iterator[str]:
                 yield root
                 continue
             for folder, folders, files in os.walk(root):
+                if tables_root and Path(folder).resolve() == own:
+                    folders.clear()
+                    continue
                 yield from (f"{folder}/{name}" for name in (*folders, *files) if _is_hidden(name))
                 folders[:] = [name for name in folders if not _is_hidden(name)]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-__all__ = ["StaleHours"]
+__all__ = ["StaleHours", "catch_up"]
 
 from typing import TYPE_CHECKING, Any
 
+from spark_rollups.jobs.refresh import refresh
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import SparkSession
+
+    from spark_rollups.tables import Tables
 
 
 class StaleHours:
@@ -42,3 +46,12 @@ class StaleHours:
         """Forget hours that have been made anew."""
         for hour in hours:
             self._files.delete(self._path(self._folder, str(hour)), False)
+
+
+def catch_up(
+    tables: Tables, stale: StaleHours, say: Callable[[str], None], also: Iterable[int] = ()
+) -> None:
+    """Make the tables behind `silver` anew for all hours that wait, and for others."""
+    waiting = stale.all()
+    refresh(tables, sorted({*waiting, *also}), say)
+    stale.remove(waiting)

@@ -9,9 +9,8 @@ import time
 from typing import TYPE_CHECKING
 
 from spark_rollups.jobs.ingest import ingest
-from spark_rollups.jobs.refresh import refresh
 from spark_rollups.jobs.sources import text_of_kafka
-from spark_rollups.jobs.stale import StaleHours
+from spark_rollups.jobs.stale import StaleHours, catch_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,7 +84,5 @@ class Stream:
             self._refresh()
 
     def _refresh(self) -> None:
-        hours = self._stale.all()
-        refresh(self._tables, hours, self._say)
-        self._stale.remove(hours)
+        catch_up(self._tables, self._stale, self._say)
         self._refreshed_at = self._clock()

@@ -74,8 +74,9 @@ def write_fleet(
     lines = size = 0
     happened: Counter[str] = Counter()
     tables: Tables = {}
-    with ProcessPoolExecutor(output.processes, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_write, order, faults, output, part) for part in parts]
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(output.processes, spawn, _plan, (order,)) as pool:
+        futures = [pool.submit(_write, faults, output, part) for part in parts]
         for number, future in enumerate(as_completed(futures), 1):
             done = future.result()
             lines += done.lines
@@ -112,8 +113,16 @@ def _parts(order: Order, output: Output) -> Iterator[_Part]:
         yield _Part(folder / f"shard-{shard:04d}{end}", range(low, high))
 
 
-def _write(order: Order, faults: Faults, output: Output, part: _Part) -> _Done:
-    fleet = plan_fleet(order)
+_planned: list[Fleet] = []
+"""The fleet, in each writing process: to plan it anew for each file would take longer than those."""
+
+
+def _plan(order: Order) -> None:
+    _planned[:] = [plan_fleet(order)]
+
+
+def _write(faults: Faults, output: Output, part: _Part) -> _Done:
+    (fleet,) = _planned
     part.path.parent.mkdir(parents=True, exist_ok=True)
     truth = Truth() if output.truth else None
     happened: Counter[str] = Counter()

@@ -20,21 +20,21 @@ _SERIES: Final = ("agent_id", "boot_id", "kind", "series")
 def increments(rows: DataFrame) -> DataFrame:
     """Replace the counters by what they grew in the hour, and add how much of it was seen.
 
-    `rows` must hold, for each row that counts, the series' last row before it that is known.
+    `rows` must hold, for each row that counts, the series' last row before it. Only that one
+    counts: where a counter falls (it must not), the answer must not depend on what else is there.
     """
-    earlier = (
-        Window.partitionBy(*_SERIES).orderBy("hour").rowsBetween(Window.unboundedPreceding, -1)
-    )
+    in_order = Window.partitionBy(*_SERIES).orderBy("hour")
     return rows.withColumns(
         {
-            **{name: _growth(name, F.max(name).over(earlier)) for name in COUNTERS},
+            **{name: _growth(name, F.lag(name).over(in_order)) for name in COUNTERS},
             "minutes_seen": F.bit_count("minutes").cast("long"),
-            "minutes_expected": _minutes(F.max("at_greatest").over(earlier)),
+            "minutes_expected": _minutes(F.lag("at_greatest").over(in_order)),
         }
     )
 
 
 def _growth(name: str, before: Column) -> Column:
+    # A counter that was not known before began at 0 when it was: agents count from then on.
     # Not a bare greatest(difference, 0): that would make 0 of a difference that is not known.
     grown = F.col(name) - F.coalesce(before, F.lit(0))
     return F.when(grown.isNotNull(), F.greatest(grown, F.lit(0)))

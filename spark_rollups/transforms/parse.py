@@ -19,6 +19,7 @@ _BROKEN: Final = "broken"
 _KEPT_CHARACTERS: Final = 65_536
 _END_OF_TIME_MS: Final = 4_102_444_800_000
 """The year 2100: an agent with such a clock would make hours that nobody looks at."""
+_CLOCK_MS: Final = 3_600_000
 _NAME: Final = '"schema_version"'
 _GREATEST_SEQ: Final = 2**31 - 1
 
@@ -90,6 +91,8 @@ def _reason() -> Column:
         (F.greatest(*states) > schemas.GREATEST_STATE, "a state beyond 2^32"),
         (F.col("seq") > _GREATEST_SEQ, "a seq beyond 2^31"),
         (~F.col("at_ms").between(1, _END_OF_TIME_MS), "at_ms is no time before the year 2100"),
+        # By a little it may be: a clock that goes back by up to a minute begins no new boot.
+        (F.col("since_ms") > F.col("at_ms") + _CLOCK_MS, "since_ms is after at_ms"),
         (
             F.size(BUCKETS) != len(LIFETIME_COLUMNS),
             f"lifetime_buckets has not {len(LIFETIME_COLUMNS)} numbers",

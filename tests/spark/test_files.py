@@ -27,6 +27,21 @@ def test_a_file_is_read_by_its_own_name_and_hidden_ones_are_told_of(tables, spar
     assert list(passed_over(["s3a://journals"])) == []
 
 
+def test_the_tables_are_no_journals(tables, tmp_path):
+    """Who gives the folder above both would have their Parquet set aside, line by line."""
+    from spark_rollups.jobs.sources import mark_read, new_files, passed_over
+
+    (tmp_path / "journal.jsonl").write_text("x\n", "utf-8")
+    files = new_files(tables, [str(tmp_path)])
+    mark_read(tables, files)
+    assert list((tmp_path / "tables").rglob("*.parquet"))
+    listed = [row["path"] for row in tables.read("inputs").collect()]
+    assert listed == [f"file:{tmp_path}/journal.jsonl"]
+    assert new_files(tables, [str(tmp_path)]).collect() == []
+    assert list(passed_over([str(tmp_path)]))
+    assert list(passed_over([str(tmp_path)], tables.root)) == []
+
+
 def test_a_file_that_has_gone_costs_nothing_but_itself(spark, tmp_path):
     """Rotation renames files between the listing and the reading; their new names are listed."""
     from spark_rollups.jobs.sources import texts_of_files, texts_still_there

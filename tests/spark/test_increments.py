@@ -55,6 +55,27 @@ def test_a_lost_hour_is_counted_where_the_series_is_seen_again(grown):
     assert seen == {(0, "boot-1", -1): "60/60", (2, "boot-1", -1): "60/120"}
 
 
+def test_a_counter_that_falls_is_the_same_however_much_was_read(spark):
+    """No agent writes such a thing; a foreign one must not make runs disagree."""
+    from spark_rollups.transforms.increments import increments
+    from spark_rollups.transforms.lattice import good_rows, reduce_records
+    from spark_rollups.transforms.parse import parse
+
+    agent = Agent()
+    agent.series(1)
+    for opened in (100, 50, 120):
+        agent.counters[1]["opened"] = opened
+        agent.write(minutes=60)
+    texts = spark.createDataFrame(
+        [(line, "") for line in agent.lines()], "raw string, source string"
+    )
+    silver = good_rows(reduce_records(parse(texts))).where("kind = 'connections'")
+    last = f"unix_millis(hour) = {START_MS + 2 * HOUR_MS}"
+    near = silver.where(f"unix_millis(hour) > {START_MS}")
+    found = [increments(rows).where(last).first()["opened"] for rows in (silver, near)]
+    assert found == [70, 70]
+
+
 def test_a_restart_begins_at_nothing(grown):
     first = Agent()
     first.series(1)

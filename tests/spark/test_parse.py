@@ -42,6 +42,7 @@ BAD = {
     "a state beyond 2^32": [json.dumps(good(connections=2**32))],
     "a seq beyond 2^31": [json.dumps(good(seq=2**31))],
     "at_ms is no time before the year 2100": [json.dumps(good(at_ms=0)), json.dumps(good(at_ms=2**52))],
+    "since_ms is after at_ms": [json.dumps(good(since_ms=good()["at_ms"] + 3_600_001))],
     "lifetime_buckets has not 12 numbers": [json.dumps(good(lifetime_buckets=[1] * 11))],
 }  # fmt: skip
 FINE = {
@@ -51,6 +52,7 @@ FINE = {
     "a cause of tomorrow": good(cause="meteor"),
     "the greatest count": good(bytes_out=2**53),
     "the greatest state": good(broker_max_connections=2**32 - 2),
+    "a clock that went back a little": good(since_ms=good()["at_ms"] + 59_000),
     "a name with a bracket": good(client_id='} { "x'),
     "space around": good(),
     "a name that is no text is the text of its JSON": good(cluster={"a": 1}),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from tests.spark.command import run_to_the_end
 from tests.spark.comparing import contents
 from tests.spark.fleets import quiet
 from tests.spark.journals import Agent
@@ -60,3 +63,30 @@ def test_a_topic_in_two_runs_is_the_batch_over_its_records(spark, tables, kafka_
     assert len(contents(tables, "quarantine")) == 2
     # The hours that wait for the tables behind silver.
     assert len(StaleHours(spark, str(tmp_path / "checkpoint")).all()) == 2
+
+
+@pytest.mark.ondemand
+@pytest.mark.lab
+@pytest.mark.timeout(600)
+def test_records_that_the_topic_lost_before_they_were_read_are_told_of(kafka_cluster, tmp_path):
+    """As where the topic keeps an hour and the stream was away for two."""
+    cluster = kafka_cluster(brokers=1)
+    servers = cluster.bootstrap()
+    cluster.create_topic(TOPIC, partitions=2)
+
+    def stream():
+        return run_to_the_end(
+            *("stream", "--once", "--kafka", servers, "--topic", TOPIC, "--memory", "1g"),
+            *("--tables", tmp_path / "tables", "--checkpoint", tmp_path / "checkpoint"),
+        )
+
+    lines = journal()
+    produce(servers, lines[:10])
+    first = stream()
+    assert not first.said("may have been lost")
+    produce(servers, lines[10:30])
+    admin = AdminClient({"bootstrap.servers": servers})
+    (deleted,) = admin.delete_records([TopicPartition(TOPIC, 0, 12)]).values()
+    assert deleted.result(30).low_watermark == 12
+    second = stream()
+    assert second.said("may have been lost")
