@@ -57,7 +57,8 @@ def new_files(tables: Tables, inputs: Sequence[str]) -> DataFrame:
 def passed_over(inputs: Sequence[str], tables_root: str = "") -> Iterator[str]:
     """Name what Spark does not read: names that begin with `.` or `_` are not data to it.
 
-    Not what the tables keep under such names, should they lie below. Only of folders of this machine: elsewhere it would cost another listing.
+    Not what the tables keep under such names, should they lie below. Only of folders of this
+    machine: elsewhere it would cost another listing.
     """
     own = Path(tables_root.removeprefix("file:")).resolve()
     for each in inputs:

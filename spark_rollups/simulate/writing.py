@@ -114,7 +114,7 @@ def _parts(order: Order, output: Output) -> Iterator[_Part]:
 
 
 _planned: list[Fleet] = []
-"""The fleet, in each writing process: to plan it anew for each file would take longer than those."""
+"""The fleet, in each writing process: planned anew for each file it would take longer than they."""
 
 
 def _plan(order: Order) -> None:

@@ -72,7 +72,7 @@ def test_what_a_killed_batch_had_not_made_is_made_though_its_files_are_gone(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(batch, "refresh", killed)
+        patch.setattr(batch, "catch_up", killed)
         with pytest.raises(KeyboardInterrupt):
             batch.batch_files(tables, [str(folder)], quiet)
     assert tables.count("silver") == 4
