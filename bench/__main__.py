@@ -75,9 +75,10 @@ SECTIONS: list[tuple[str, list[list[str]]]] = [
 ROLLUPS = """\
 ## The rollups
 
-CPU time of a process and all that it starts, once each, no medians; `without the session` is
-without what Spark takes to start and stop. `peak` is the resident memory of all its processes; of
-the 3 GiB of heap that it may have Spark takes what it finds. The goal is at most 2.5 times the
+CPU time of a process and all that it starts, once each but where medians of rounds are named: there
+all contenders run in turn, and a ratio is the median of those within a round. `without the session`
+is without what Spark takes to start and stop. `peak` is the resident memory of all its processes;
+of the 3 GiB of heap that it may have Spark takes what it finds. The goal is at most 2.5 times the
 floor; docs/rollups.md says what became of it.
 
 The JSON is parsed once, by `batch`, and what is kept is Parquet: so there are two floors. In the

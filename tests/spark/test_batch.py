@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
 
@@ -103,6 +104,14 @@ def test_days_add_up_their_hours(whole):
     )
     assert tuple(hours) == tuple(days)
     assert hours[0] > 0
+
+
+def test_the_list_of_tables_has_all(whole):
+    """What `vacuum` does not know would grow for ever."""
+    from spark_rollups.jobs.vacuum import TABLES
+
+    folders = {path.name for path in Path(whole.root).iterdir() if path.is_dir()}
+    assert folders - {"stale_hours"} == set(TABLES)
 
 
 def test_an_hour_with_little_in_it_is_one_file(whole):
