@@ -8,6 +8,7 @@ one each, `bytes_sent` does not. Measured on Linux 6.18 for every way to end:
     ... and the broker is quick               one segment comes: the acknowledgement and a FIN
     the broker closes, the client follows     two segments come: a FIN, an acknowledgement; one
                                               goes, or two where the client takes its time
+    ... with a request that it had read       the same: its FIN acknowledges that, too
     the client shuts down, the broker is slow two segments come, too, and two go
     the broker resets                         a segment comes, the client's FIN never went
     the client resets (SO_LINGER 0)           the kernel forgets the port and all figures
@@ -227,12 +228,15 @@ def _by_counters(before: TcpInfo | None, after: TcpInfo | None) -> ClosedBy:
         return _by_bytes_alone(came)
     if came != 1:
         return _after_data(before, after)
-    if segments < BROKER_CLOSE_SEGMENTS:
+    went = _bare_segments_out(before, after)
+    # A request's acknowledgement comes by itself, but a broker that ends before it has answered
+    # sends it with its FIN (within the 40 ms for which Linux waits for an answer to carry it).
+    asked = (after.bytes_sent or 0) > (before.bytes_sent or 0)
+    if segments - (asked and went is None) < BROKER_CLOSE_SEGMENTS:
         return ClosedBy.CLIENT
     # Who follows at once has one segment for its FIN and the acknowledgement of the other's. Two
     # went where either side was slow: a client that follows late, or a broker that does, after a
     # client that shuts down and closes later (Java).
-    went = _bare_segments_out(before, after)
     return ClosedBy.BROKER if went is None or went <= 1 else ClosedBy.UNKNOWN
 
 
@@ -270,14 +274,13 @@ def _fin_was_acked(info: TcpInfo) -> bool | None:
 
 
 def _closing_segments(before: TcpInfo, after: TcpInfo) -> int | None:
-    """Count the segments that came, less those of data and one acknowledgement for data."""
+    """Count the segments without data that came."""
     if before.segments_in is None or after.segments_in is None:
         return None
     if before.data_segments_in is None or after.data_segments_in is None:
         return None
     data = after.data_segments_in - before.data_segments_in
-    sent_data = (after.bytes_sent or 0) > (before.bytes_sent or 0)
-    return after.segments_in - before.segments_in - data - int(sent_data)
+    return after.segments_in - before.segments_in - data
 
 
 def _bare_segments_out(before: TcpInfo, after: TcpInfo) -> int | None:

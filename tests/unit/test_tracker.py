@@ -44,6 +44,30 @@ def watching(*sockets, started=0.0):
             ClosedBy.UNKNOWN,
             id="broker, the client follows late; or client, the broker does",
         ),
+        pytest.param(
+            {
+                **{"bytes_acked": 102, "bytes_sent": 100, "bytes_received": 71},
+                **{"data_segments_out": 2, "segments_out": 6, "segments_in": 5},
+            },
+            ClosedBy.BROKER,
+            id="broker, with a request that it had not answered: its FIN acknowledges that",
+        ),
+        pytest.param(
+            {
+                **{"bytes_acked": 102, "bytes_sent": 100, "bytes_received": 71},
+                **{"data_segments_out": 2, "segments_out": 7, "segments_in": 5},
+            },
+            ClosedBy.UNKNOWN,
+            id="the same, the client follows late; or client, after a request",
+        ),
+        pytest.param(
+            {
+                **{"bytes_acked": 102, "bytes_sent": 100, "bytes_received": 71},
+                **{"data_segments_out": 2, "segments_out": 7, "segments_in": 4},
+            },
+            ClosedBy.CLIENT,
+            id="client, after a request; the broker acknowledges both with its FIN",
+        ),
         pytest.param({"segments_in": 4}, ClosedBy.BROKER, id="broker resets"),
         pytest.param(
             {"bytes_acked": 60, "bytes_sent": 59, "segments_out": 5, "segments_in": 5},
