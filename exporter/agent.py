@@ -21,6 +21,7 @@ from exporter.errors import SourceError
 from exporter.inputs import Inputs
 from exporter.model import JoinSample, ReadMethod
 from exporter.snapshot import BrokerLimits, PollStatus, Snapshot
+from exporter.sources.client_groups import ClientGroups
 from exporter.sources.descriptors import holds_inode
 from exporter.sources.open_files import OpenFilesWatch
 from exporter.sources.processes import OwnerLadder
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from exporter.alerts.settings import Thresholds
     from exporter.core.engine import PollOutcome
     from exporter.journaling import Journaling
-    from exporter.model import KernelReading, SourceReading
+    from exporter.model import GroupsReading, KernelReading, SourceReading
     from exporter.settings import Settings
     from exporter.sources.psutil_table import SocketTable
 
@@ -48,6 +49,9 @@ LEAST_BETWEEN_POLLS = 0.1
 
 # A whole look at the table costs ten times a filtered one.
 ANY_PORT_SECONDS = 30.0
+
+# As above, for the sockets that share a client's epoll instance with a broker's.
+GROUP_PORTS_SECONDS = 5.0
 
 # After so many polls that failed in a row the agent is not healthy any more.
 MOST_FAILURES = 10
@@ -79,6 +83,7 @@ class Agent:
         accounts = journaling.accounts if journaling is not None else None
         self._engine = Engine(settings, started=wall_clock(), accounts=accounts)
         self._ladder = OwnerLadder(settings.clients.processes, pids=pids)
+        self._groups = ClientGroups(started=wall_clock(), clock=clock)
         self._open_files = OpenFilesWatch(clock=clock)
         self._limits = BrokerLimits(
             settings.brokers.max_connections, settings.brokers.max_connections_per_ip
@@ -86,6 +91,8 @@ class Agent:
         self._surroundings = Surroundings(settings, wall_clock)
         self._ports = self._surroundings.ports
         self._ports_at = float("-inf")
+        self._unlisted: frozenset[int] = frozenset()
+        self._unlisted_at = float("-inf")
         self._any_port = any(rule.any_port for rule in settings.clients.processes)
         # The agent's own connections are known by the size of theirs.
         buffers = settings.journal is not None and settings.journal.kafka is not None
@@ -189,7 +196,10 @@ class Agent:
         if self._journaling is not None:
             kernel = self._journaling.without_own(kernel, self._engine)
             self._journaling.turn(kernel, self._wall_clock(), self._engine, self._snapshot)
-        outcome = self._engine.poll(kernel, self._ladder.owners_of(kernel.sockets))
+        owners = self._ladder.owners_of(kernel.sockets)
+        groups = self._groups.read(kernel.sockets, owners)
+        self._follow_groups(groups, begun)
+        outcome = self._engine.poll(kernel, owners, groups)
         self._settle_vanished(outcome, kernel)
         joined = self._join(kernel)
         if outcome.new_unattributed and not joined:
@@ -274,11 +284,28 @@ class Agent:
                 self._surroundings.add_ports(self._ladder.remote_ports_of_matching())
             except SourceError as error:
                 self._fail(error)
+        self._watch_ports()
+
+    def _watch_ports(self) -> None:
         ports = self._surroundings.ports
         if ports != self._ports:
             self._ports = ports
             self._table.set_ports(ports)
             self._inputs.set_ports(ports)
+
+    def _follow_groups(self, groups: GroupsReading, now: float) -> None:
+        """Watch the other ports to which known clients are connected."""
+        new = groups.unlisted - self._unlisted
+        if not new or now - self._unlisted_at < GROUP_PORTS_SECONDS:
+            return
+        self._unlisted, self._unlisted_at = groups.unlisted, now
+        try:
+            ports = self._ladder.remote_ports_of(new)
+        except SourceError as error:
+            self._fail(error)
+            return
+        self._surroundings.add_ports(ports)
+        self._watch_ports()
 
     def _fail(self, error: SourceError) -> None:
         if self._error != str(error):
@@ -345,6 +372,20 @@ class Agent:
             if kernel.events_complete
             else "closes are not announced: connections shorter than a poll are missed"
         )
+        grouped = _groups_text(self._engine.groups)
         beyond = self._engine.tracker.beyond_limit
         limit = (f"{beyond} more connections than limits.connections are not followed",)
-        return (reads, events, *self._ladder.abilities(), *(limit if beyond else ()))
+        return (reads, events, *self._ladder.abilities(), grouped, *(limit if beyond else ()))
+
+
+def _groups_text(groups: GroupsReading) -> str:
+    """Say whether client groups can be read, and what would allow it."""
+    if groups.readable:
+        total = len(groups.readable) + len(groups.unreadable)
+        return (
+            f"client groups: yes, by the epoll instances of {len(groups.readable)} of {total} JVMs"
+        )
+    return (
+        "client groups: no JVM's descriptors can be read here; where there is one, run the agent"
+        " under its uid with shareProcessNamespace: true"
+    )

@@ -11,15 +11,18 @@ __all__ = [
     "Attribution",
     "Cause",
     "CipherUse",
+    "ClientGroup",
     "ClientKey",
     "ClientKind",
     "ClientReading",
+    "ClientThreads",
     "ClosedBy",
     "ClosedSocket",
     "Confidence",
     "Connection",
     "ConnectionClass",
     "Endpoint",
+    "GroupsReading",
     "JoinSample",
     "KernelReading",
     "Library",
@@ -34,9 +37,12 @@ __all__ = [
     "TcpState",
 ]
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class TcpState(StrEnum):
@@ -276,6 +282,51 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientGroup:
+    """The sockets of one client, as the kernel shows them: the members of one epoll instance.
+
+    `key` is unique among all groups that there were; `number` counts the groups of a process in
+    order of first sight. `is_whole`: the group was seen from its beginning, so that the first of
+    its sockets is the first that its client opened.
+    """
+
+    key: str
+    number: int
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientThreads:
+    """How many clients a process runs, by the names of their threads.
+
+    `consumers` are those of a group or of the new consumer protocol: a classic consumer without a
+    group has no thread of its own. `librdkafka` counts client instances of any kind.
+    """
+
+    producers: int = 0
+    consumers: int = 0
+    admins: int = 0
+    librdkafka: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsReading:
+    """The client groups of the processes whose descriptors may be read.
+
+    `of` is by cookie and `threads` by the owner's key. `unlisted` are the inodes of sockets that
+    share a group with one of the dump: connections of the same clients to ports that are not
+    watched. A JVM is in `unreadable`, by the owner's key, where its descriptors are closed to the
+    agent; that nothing is known of its groups proves nothing.
+    """
+
+    of: Mapping[int, ClientGroup] = field(default_factory=dict)
+    threads: Mapping[str, ClientThreads] = field(default_factory=dict)
+    unlisted: frozenset[int] = frozenset()
+    readable: frozenset[str] = frozenset()
+    unreadable: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReading:
     """What a client says of one of its nodes. It outlives the connection: it proves none.
 
@@ -421,3 +472,5 @@ class Connection:
     closes_in_seconds: float | None
     unanswered_seconds: float | None = None
     """How long bytes have gone out and none came back; None while nothing is owed."""
+    group: ClientGroup | None = None
+    """The client that holds it, where the kernel shows that."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from exporter.model import (
         Connection,
         ConnectionClass,
+        GroupsReading,
         JoinSample,
         KernelReading,
         Owner,
@@ -61,14 +62,21 @@ class Engine:
 
     # ---- in -----------------------------------------------------------------------------------
 
-    def poll(self, kernel: KernelReading, owners: Mapping[int, Owner]) -> PollOutcome:
-        """Take one reading of the socket table."""
+    def poll(
+        self,
+        kernel: KernelReading,
+        owners: Mapping[int, Owner],
+        groups: GroupsReading | None = None,
+    ) -> PollOutcome:
+        """Take one reading of the socket table, with each socket's owner and client group."""
         now = kernel.at
         counting = self._counting
         if self._at is not None:
             counting.pass_time(max(0.0, now - self._at))
         self._at = now
-        changes = self.tracker.update(kernel, owners)
+        if groups is not None:
+            self._known.groups = groups
+        changes = self.tracker.update(kernel, owners, self._known.groups.of)
         for tracked in changes.opened:
             counting.opened(tracked, now)
         self._looking.look(now, nothing_happened=changes.nothing_happened)
@@ -154,6 +162,11 @@ class Engine:
     def ledger(self) -> Ledger:
         """What has added up."""
         return self._known.ledger
+
+    @property
+    def groups(self) -> GroupsReading:
+        """Which sockets are one client, as of the last poll."""
+        return self._known.groups
 
     @property
     def connections(self) -> Sequence[Connection]:

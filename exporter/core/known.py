@@ -14,6 +14,7 @@ from exporter.core.attribution import Attributor
 from exporter.core.directory import Directory
 from exporter.core.ledger import Ledger
 from exporter.core.tracker import Tracker
+from exporter.model import GroupsReading
 
 if TYPE_CHECKING:
     from exporter.core.accounts import Bookkeeping
@@ -33,6 +34,7 @@ class Known:
         self.directory = Directory()
         self.ledger = Ledger(settings.limits.clients)
         self.views: dict[int, View] = {}
+        self.groups = GroupsReading()
 
     def rule_of(self, attribution: Attribution | None, owner: Owner) -> ClientRule | None:
         """Return the first rule that means this client."""

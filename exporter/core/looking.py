@@ -78,6 +78,7 @@ class Looking:
                 view is None
                 or view.reading is not tracked.reading
                 or view.owner is not tracked.owner
+                or view.group is not tracked.group
                 or view.due <= now
             ):
                 self.look_at(tracked, now)
@@ -151,6 +152,7 @@ class Looking:
             looked_at=now,
             due=self._due(tracked, now),
             library_version=self._version_of(attribution),
+            group=tracked.group,
         )
         self._seen(before, view, now)
 

@@ -20,7 +20,7 @@ from exporter.core.activity import (
 )
 
 if TYPE_CHECKING:
-    from exporter.model import Owner, SocketReading
+    from exporter.model import ClientGroup, Owner, SocketReading
 
 # Activity that is remembered of each connection: two minutes of a socket that is busy at each
 # poll, much longer of a quiet one; enough for heartbeats (3 s) and metadata refreshes.
@@ -54,6 +54,8 @@ class TrackedConnection:
     answered: int = 0
     unanswered: int = 0
     long_polls: int = 0
+    group: ClientGroup | None = None
+    """The client that holds it, where the kernel shows that; None proves nothing."""
 
     @property
     def cookie(self) -> int:

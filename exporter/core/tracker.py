@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
-    from exporter.model import Endpoint, KernelReading, Owner, SocketReading
+    from exporter.model import ClientGroup, Endpoint, KernelReading, Owner, SocketReading
 
 # A descriptor without a socket at this many polls is a ghost; a normal close passes through the
 # same condition for an instant (DESIGN section 3).
@@ -89,6 +89,7 @@ class Tracker:
         # What the last poll was given: readers hand out the same objects while nothing happens.
         self._sockets: tuple[SocketReading, ...] = ()
         self._owners: Mapping[int, Owner] = {}
+        self._groups: Mapping[int, ClientGroup] = {}
         self._unseen: AbstractSet[int] = frozenset()
         # Whose destroy event is not to be counted (again): not a client's, or closed at a poll.
         self._counted: dict[int, float] = {}
@@ -98,20 +99,32 @@ class Tracker:
         """The connections that are open now, ghosts included, by cookie."""
         return self._connections
 
-    def update(self, kernel: KernelReading, owners: Mapping[int, Owner]) -> Changes:
+    def update(
+        self,
+        kernel: KernelReading,
+        owners: Mapping[int, Owner],
+        groups: Mapping[int, ClientGroup] | None = None,
+    ) -> Changes:
         """Take one whole reading of the socket table.
 
         `owners` holds the owner of every socket; one that is not in there is no client's.
+        `groups` holds the client group of each socket that has one.
         """
         changes = Changes()
         seen: set[int] = set()
         known = self._connections
-        if kernel.sockets is self._sockets and owners is self._owners and not kernel.closed:
+        groups = self._groups if groups is None else groups
+        if (
+            kernel.sockets is self._sockets
+            and owners is self._owners
+            and groups is self._groups
+            and not kernel.closed
+        ):
             changes.nothing_happened = True
             changes.vanished += [known[cookie] for cookie in self._unseen if cookie in known]
             self._polled_at = kernel.at
             return changes
-        self._sockets, self._owners = kernel.sockets, owners
+        self._sockets, self._owners, self._groups = kernel.sockets, owners, groups
         beyond = 0
         for reading in kernel.sockets:
             cookie = reading.cookie
@@ -128,6 +141,8 @@ class Tracker:
             elif tracked.reading is not reading or tracked.owner is not owner:
                 tracked.owner = owner
                 self._advance(tracked, reading, changes)
+        for cookie in groups.keys() & known.keys():
+            known[cookie].group = groups[cookie]
         self.beyond_limit = beyond
         _keep_lone_firsts(changes.opened)
         self._take_events(kernel, changes)

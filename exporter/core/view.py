@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from exporter.core.classifier import Verdict
-    from exporter.model import Attribution, Library, Owner, SocketReading
+    from exporter.model import Attribution, ClientGroup, Library, Owner, SocketReading
 
 
 class View(NamedTuple):
@@ -42,6 +42,7 @@ class View(NamedTuple):
     due: float
     """When time alone may change its class."""
     library_version: str | None = None
+    group: ClientGroup | None = None
 
 
 class Connections(Sequence[Connection]):
@@ -153,4 +154,5 @@ def _connection(view: View, at: float) -> Connection:
         unanswered_seconds=(
             max(0.0, at - view.unanswered_since) if view.unanswered_since is not None else None
         ),
+        group=view.group,
     )

@@ -158,6 +158,7 @@ def _connection(each: Connection) -> Document:
         "close_expected": _text(each.close_expected),
         "closes_in_seconds": _number(each.closes_in_seconds),
         "unanswered_seconds": _number(each.unanswered_seconds),
+        "client_number": None if each.group is None else each.group.number,
     }
 
 

@@ -1,8 +1,8 @@
-"""Finds the remote ports of processes whose rule says `any_port`."""
+"""Finds the remote ports of sockets whose ports are not watched yet."""
 
 from __future__ import annotations
 
-__all__ = ["remote_ports_of"]
+__all__ = ["inodes_of", "remote_ports_of"]
 
 from typing import TYPE_CHECKING
 
@@ -13,24 +13,21 @@ from exporter.sources.descriptors import socket_inodes
 from exporter.sources.process_facts import learn_process, matches
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable
 
     from exporter.settings import ProcessRule
     from exporter.sources.psutil_table import SocketTable
 
 
-def remote_ports_of(
-    rules: Sequence[ProcessRule], table: SocketTable, *, proc: str = "/proc"
-) -> frozenset[int]:
-    """Return the ports that matching processes connected to.
+def remote_ports_of(inodes: Collection[int], table: SocketTable) -> frozenset[int]:
+    """Return the ports to which these sockets connected.
 
     `table` must list all ports and the listeners too: a connection from a port that is listened
-    on was accepted, not opened. The cost is that of a whole dump and of a look at each process.
+    on was accepted, not opened.
 
     Raises:
         SourceError: the socket table cannot be read.
     """
-    inodes = _inodes_of([rule for rule in rules if rule.any_port], proc)
     if not inodes:
         return frozenset()
     readings = table.read().sockets
@@ -42,8 +39,10 @@ def remote_ports_of(
     )
 
 
-def _inodes_of(rules: Sequence[ProcessRule], proc: str) -> set[int]:
+def inodes_of(rules: Iterable[ProcessRule], *, proc: str = "/proc") -> set[int]:
+    """Return the sockets of the processes that `any_port` rules mean; a look at each process."""
     inodes: set[int] = set()
+    rules = [rule for rule in rules if rule.any_port]
     if not rules:
         return inodes
     for pid in psutil.pids():

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 from exporter.core.own_connections import is_marked
 from exporter.model import Library, Owner, OwnerRung
 from exporter.sources.inode_search import Holder, InodeSearch
-from exporter.sources.port_discovery import remote_ports_of
+from exporter.sources.port_discovery import inodes_of, remote_ports_of
 from exporter.sources.process_facts import learn_process, library_of, matches
 from exporter.sources.process_watch import ProcessWatch
 from exporter.sources.psutil_table import open_socket_table
 from exporter.sources.rungs import own_cgroup_id, rung_access
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from exporter.model import SocketReading
     from exporter.settings import ProcessRule
@@ -260,9 +260,17 @@ class OwnerLadder:
         """
         if not any(rule.any_port for rule in self._rules):
             return frozenset()
+        return self.remote_ports_of(inodes_of(self._rules, proc=self._proc))
+
+    def remote_ports_of(self, inodes: Collection[int]) -> frozenset[int]:
+        """Return the ports to which these sockets connected; the cost is that of a whole dump.
+
+        Raises:
+            SourceError: the socket table cannot be read.
+        """
         table = open_socket_table((), clock=self._clock, events=False, listening=True)
         try:
-            return remote_ports_of(self._rules, table, proc=self._proc)
+            return remote_ports_of(inodes, table)
         finally:
             table.close()
 

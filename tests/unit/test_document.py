@@ -103,7 +103,7 @@ def test_every_field_of_the_schema_is_described(name):
 
 
 def test_everything_that_is_known_of_a_connection_is_told():
-    renamed = {"connection_class": "class", "owner": "pid"}
+    renamed = {"connection_class": "class", "owner": "pid", "group": "client_number"}
     told = set(connections_document(snapshot())["connections"][0])
     assert {renamed.get(each.name, each.name) for each in fields(Connection)} <= told
 

@@ -11,7 +11,7 @@ from exporter.model import Endpoint, OwnerRung, TcpState
 from exporter.settings import ProcessRule
 from exporter.sources.descriptors import holds_inode, socket_inodes
 from exporter.sources.inode_search import InodeSearch
-from exporter.sources.port_discovery import remote_ports_of
+from exporter.sources.port_discovery import inodes_of, remote_ports_of
 from exporter.sources.process_facts import learn_process, start_ticks
 from exporter.sources.process_watch import ProcessWatch
 from exporter.sources.rungs import rung_access
@@ -162,9 +162,10 @@ def test_ports_of_any_port_processes_are_those_they_connected_to(holder):
         replace(opened, cookie=4, inode=NOBODY_HOLDS, remote=Endpoint("10.0.0.2", 443)),
     )
     rule = ProcessRule(name="^python", any_port=True)
-    assert remote_ports_of([rule], table) == {31092}
-    assert remote_ports_of([replace(rule, any_port=False)], table) == frozenset()
-    assert remote_ports_of([ProcessRule(name="^no such$", any_port=True)], table) == frozenset()
+    assert remote_ports_of(inodes_of([rule]), table) == {31092}
+    assert remote_ports_of(inodes_of([replace(rule, any_port=False)]), table) == frozenset()
+    no_such = ProcessRule(name="^no such$", any_port=True)
+    assert remote_ports_of(inodes_of([no_such]), table) == frozenset()
 
 
 def test_without_an_any_port_rule_nothing_is_read(clock):
