@@ -7,14 +7,11 @@ forgotten, and what the clients said of their connections at that moment.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
-import re
 import threading
 import time
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +20,7 @@ from exporter.core.tracker import TrackedConnection
 from exporter.model import (
     Attribution,
     CipherUse,
+    ClientGroup,
     ClientKind,
     ClientReading,
     Endpoint,
@@ -44,6 +42,7 @@ from tests.scenarios.scoring import Score, score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from tests.lab.truth import TruthConnection
 
@@ -58,9 +57,6 @@ _INFO_FIELDS = (
     "bytes_acked", "bytes_received", "data_segments_out", "data_segments_in",
     "last_data_sent_ms", "last_data_received_ms", "retransmits_total", "rtt_us",
 )  # fmt: skip
-
-
-_TRACKED_FIELDS = frozenset(each.name for each in fields(TrackedConnection))
 
 
 @dataclass
@@ -123,7 +119,6 @@ class RecordingAttributor(Attributor):
     def _note_sockets(
         self, sample: JoinSample, connections: Mapping[int, TrackedConnection]
     ) -> None:
-        groups: dict[int, dict[int, int]] = {}
         for reading in (*sample.before.sockets, *sample.after.sockets):
             tracked = connections.get(reading.cookie)
             known = self.recording.sockets.get(reading.cookie)
@@ -132,40 +127,12 @@ class RecordingAttributor(Attributor):
                     str(reading.local), str(reading.remote), None, reading.inode, reading.uid,
                 ]  # fmt: skip
             if tracked is not None:
-                owner = tracked.owner
-                group = known[2][5] if known[2] else None
-                if group is None and owner.pid is not None:
-                    if owner.pid not in groups:
-                        groups[owner.pid] = epoll_groups(owner.pid)
-                    group = groups[owner.pid].get(reading.inode)
+                owner, group = tracked.owner, tracked.group
                 # The ladder of ownership may need a second look: what it says last is right.
                 known[2] = [
                     owner.key, owner.pid, str(owner.library), tracked.opened_at,
-                    tracked.age_is_exact, group,
+                    tracked.age_is_exact, group and [group.number, group.is_whole],
                 ]  # fmt: skip
-
-
-_REGISTERED = re.compile(r"^tfd:.*\bino:([0-9a-f]+)", re.MULTILINE)
-
-
-def epoll_groups(pid: int) -> dict[int, int]:
-    """Return the epoll descriptor of a process by the inode of each socket registered in it.
-
-    Empty where /proc does not say.
-    """
-    groups: dict[int, int] = {}
-    folder = Path(f"/proc/{pid}")
-    try:
-        for descriptor in (folder / "fd").iterdir():
-            # Closed meanwhile: then its sockets are, too.
-            with contextlib.suppress(FileNotFoundError):
-                if str(descriptor.readlink()) == "anon_inode:[eventpoll]":
-                    registered = (folder / "fdinfo" / descriptor.name).read_text()
-                    for inode in _REGISTERED.findall(registered):
-                        groups[int(inode, 16)] = int(descriptor.name)
-    except OSError:  # the process has ended, or is not ours to look at
-        pass
-    return groups
 
 
 def _packed_sample(sample: JoinSample, connections: Mapping[int, TrackedConnection]) -> list[Any]:
@@ -237,7 +204,7 @@ def begun_late(recording: Recording, seconds: float) -> Recording:
     first = late[0][1][2]
     there = {row[0] for row in first[1]}
     sockets = {
-        cookie: [local, remote, [*known[:3], first[0], False, *known[5:]], *more]
+        cookie: [local, remote, [*known[:3], first[0], False, *map(_not_whole, known[5:])], *more]
         if known and cookie in there
         else [local, remote, known, *more]
         for cookie, (local, remote, known, *more) in recording.sockets.items()
@@ -311,10 +278,20 @@ def _tracked(recording: Recording, reading: SocketReading) -> TrackedConnection:
     owner = Owner(key=key, rung=OwnerRung.PROC_FD, name="java", pid=pid, library=Library(library))
     return TrackedConnection(
         reading=reading, owner=owner, opened_at=opened_at, age_is_exact=exact,
-        first_for_owner=False, last_activity_at=reading.at,
-        # Old recordings have no groups.
-        **({"group": group[0]} if group and "group" in _TRACKED_FIELDS else {}),
+        first_for_owner=False, last_activity_at=reading.at, group=_group(key, *group),
     )  # fmt: skip
+
+
+def _not_whole(group: list[Any] | None) -> list[Any] | None:
+    return group and [group[0], False]
+
+
+def _group(owner_key: str, group: list[Any] | None = None) -> ClientGroup | None:
+    # Old recordings have none.
+    if group is None:
+        return None
+    number, is_whole = group
+    return ClientGroup(key=f"{owner_key} {number}", number=number, is_whole=is_whole)
 
 
 def score_join(
