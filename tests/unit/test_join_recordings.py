@@ -26,6 +26,14 @@ SETTLED = 4
 # SCRAM those whose nonces' lengths make up for a byte of difference.
 MOST_EQUALS = 4
 
+# Where today's join is wrong (issue 13, section 3): exchanged clients, stated as exact.
+KNOWN_WRONG = {
+    "hard_mutual_tls_early",
+    "hard_mutual_tls_late",
+    "hard_plaintext_early",
+    "hard_sasl_ssl_reauth_late",
+}
+
 # Seconds after the agent knows a client, and the share of its connections that is right by then.
 SOON = 15
 RIGHT_SOON = 0.95
@@ -55,7 +63,14 @@ def verdicts_of(path):
     return judge_replay(Recording.load(path), (SOON,))
 
 
-@pytest.mark.parametrize("path", HARD, ids=name_of)
+def hard_cases():
+    known = pytest.mark.xfail(reason="issue 13: the join is wrong and confident", strict=True)
+    for path in HARD:
+        name = name_of(path)
+        yield pytest.param(path, id=name, marks=[known] if name in KNOWN_WRONG else [])
+
+
+@pytest.mark.parametrize("path", hard_cases())
 def test_no_connection_is_wrong_at_any_look(path):
     verdicts = verdicts_of(path)
     print(path.name, dict(verdicts.counts(SOON)))
@@ -63,6 +78,7 @@ def test_no_connection_is_wrong_at_any_look(path):
     assert [told.worst for told in verdicts.told.values() if told.wrong_looks] == []
 
 
+@pytest.mark.xfail(reason="issue 13: idle connections stay unknown", strict=True)
 def test_most_connections_are_right_soon():
     counts = sum((verdicts_of(path).counts(SOON) for path in HARD), Counter())
     print(dict(counts))
