@@ -65,9 +65,10 @@ def verdicts_of(path):
 
 def hard_cases():
     known = pytest.mark.xfail(reason="issue 13: the join is wrong and confident", strict=True)
-    for path in HARD:
-        name = name_of(path)
-        yield pytest.param(path, id=name, marks=[known] if name in KNOWN_WRONG else [])
+    return [
+        pytest.param(path, id=name_of(path), marks=[known] if name_of(path) in KNOWN_WRONG else [])
+        for path in HARD
+    ]
 
 
 @pytest.mark.parametrize("path", hard_cases())
