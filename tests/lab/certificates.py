@@ -20,13 +20,22 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Certificates", "make_certificates"]
+__all__ = ["CertificateShape", "Certificates", "make_certificates"]
 
 _STORE_PASSWORD: Final = "lab-store"
 _KEY_BITS: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateShape:
+    """What makes a certificate longer or shorter than another, and so each TLS handshake with it."""
+
+    more_letters: int = 0
+    """Letters added to the common name: a byte each."""
+    key_bits: int = _KEY_BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +52,10 @@ class Certificates:
             "ssl.truststore.type": "PKCS12",
         }
 
-    def java_broker_key(self) -> dict[str, str]:
-        """Return the settings of a broker's own key."""
-        return self._java_key("broker")
+    def java_broker_key(self, host: str = "") -> dict[str, str]:
+        """Return the settings of a broker's own key: its host's, where it has one of its own."""
+        own = f"broker-{host}"
+        return self._java_key(own if (self.folder / f"{own}.p12").exists() else "broker")
 
     def java_client_key(self) -> dict[str, str]:
         """Return the settings of a client's own key."""
@@ -71,19 +81,30 @@ class Certificates:
         }
 
 
-def make_certificates(folder: Path, addresses: Sequence[str]) -> Certificates:
-    """Make an authority and two RSA keys; the brokers' certificate names all `addresses`."""
+def make_certificates(
+    folder: Path,
+    addresses: Sequence[str],
+    shapes: Mapping[str, CertificateShape] | None = None,
+) -> Certificates:
+    """Make an authority and two RSA keys; the brokers' certificate names all `addresses`.
+
+    A broker whose address is in `shapes` gets a certificate of its own, of that shape.
+    """
     folder.mkdir()
-    authority_key = _key()
+    same = CertificateShape()
+    authority_key = _key(same)
     authority = _certificate("brokerwire lab authority", authority_key, None)
     (folder / "authority.pem").write_bytes(authority.public_bytes(Encoding.PEM))
     trusted = pkcs12.PKCS12Certificate(authority, b"authority")
     encryption = BestAvailableEncryption(_STORE_PASSWORD.encode())
     (folder / "trust.p12").write_bytes(pkcs12.serialize_java_truststore([trusted], encryption))
     names = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
-    for name in ("broker", "client"):
-        key = _key()
-        certificate = _certificate(f"brokerwire lab {name}", key, (authority, authority_key), names)
+    own = {f"broker-{address}": shape for address, shape in (shapes or {}).items()}
+    for name, shape in {"broker": same, "client": same, **own}.items():
+        key = _key(shape)
+        # The addresses differ in length: in a name they would make every shape differ.
+        common_name = f"brokerwire lab {name.partition('-')[0]}" + "x" * shape.more_letters
+        certificate = _certificate(common_name, key, (authority, authority_key), names)
         store = pkcs12.serialize_key_and_certificates(
             name.encode(), key, certificate, [authority], encryption
         )
@@ -95,8 +116,8 @@ def make_certificates(folder: Path, addresses: Sequence[str]) -> Certificates:
     return Certificates(folder)
 
 
-def _key() -> rsa.RSAPrivateKey:
-    return rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)
+def _key(shape: CertificateShape) -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=shape.key_bits)
 
 
 def _certificate(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tests.lab.artifacts import Artifacts
+    from tests.lab.certificates import CertificateShape
     from tests.lab.processes import ManagedProcess
 
 __all__ = ["KafkaCluster"]
@@ -47,11 +48,13 @@ class KafkaCluster:
         listeners: Sequence[str] = ("PLAINTEXT",),
         broker_config: Mapping[str, object] | None = None,
         replication: int = 1,
+        certificates: Mapping[int, CertificateShape] | None = None,
     ) -> None:
         """Describe the cluster; `start` makes it real.
 
         `replication` is that of the internal topics: with 1, a coordinator stays on its
-        broker and is gone with it, with more it moves.
+        broker and is gone with it, with more it moves. Brokers share a certificate, but those
+        in `certificates` have their own.
         """
         unknown = set(listeners) - set(LISTENERS)
         if unknown:
@@ -75,7 +78,8 @@ class KafkaCluster:
         self._certificates = None
         if any(listener.uses_tls for listener in self.listeners):
             spare = [self._subnet.host(number) for number in range(1, 30)]
-            self._certificates = make_certificates(self._folder / "certificates", spare)
+            shapes = {self._hosts[broker]: each for broker, each in (certificates or {}).items()}
+            self._certificates = make_certificates(self._folder / "certificates", spare, shapes)
         self._layout = Layout(
             controller=f"{_CONTROLLER_ID}@{controller}:{self._base_port}",
             base_port=self._base_port,

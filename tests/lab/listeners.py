@@ -28,6 +28,10 @@ class Listener:
     offset: int
     protocol: str
     client_auth: bool = False
+    newest_tls: str = ""
+    """The highest TLS version that the broker speaks; the JDK's if empty."""
+    reauthenticate_ms: int = 0
+    """How often clients have to log in again; 0 for never."""
 
     @property
     def uses_tls(self) -> bool:
@@ -39,18 +43,26 @@ class Listener:
         """Whether clients log in."""
         return self.protocol.startswith("SASL")
 
-    def broker_properties(self, certificates: Certificates | None) -> dict[str, str]:
-        """Return the broker's settings for this listener, its address aside."""
+    def broker_properties(
+        self, certificates: Certificates | None, host: str = ""
+    ) -> dict[str, str]:
+        """Return the settings of the broker at `host` for this listener, its address aside."""
         properties: dict[str, str] = {}
         if certificates is not None and self.uses_tls:
-            properties |= certificates.java_trust() | certificates.java_broker_key()
+            properties |= certificates.java_trust() | certificates.java_broker_key(host)
             properties["ssl.client.auth"] = "required" if self.client_auth else "none"
+            if self.newest_tls:
+                properties["ssl.enabled.protocols"] = self.newest_tls
         if self.uses_sasl:
             properties["sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256"
             properties["plain.sasl.jaas.config"] = (
                 f'{_PLAIN_LOGIN} required user_{USER}="{PASSWORD}";'
             )
             properties["scram-sha-256.sasl.jaas.config"] = f"{_SCRAM_LOGIN} required;"
+            if self.reauthenticate_ms:
+                for mechanism in ("plain", "scram-sha-256"):
+                    key = f"{mechanism}.connections.max.reauth.ms"
+                    properties[key] = str(self.reauthenticate_ms)
         prefix = f"listener.name.{self.name.lower()}."
         return {prefix + key: value for key, value in properties.items()}
 
@@ -100,5 +112,8 @@ LISTENERS: Final[Mapping[str, Listener]] = {
         Listener("SSL_AUTH", 4, "SSL", client_auth=True),
         Listener("SASL_PLAINTEXT", 5, "SASL_PLAINTEXT"),
         Listener("SASL_SSL", 6, "SASL_SSL"),
+        Listener("SSL_12", 7, "SSL", newest_tls="TLSv1.2"),
+        Listener("SASL_REAUTH", 8, "SASL_PLAINTEXT", reauthenticate_ms=4000),
+        Listener("SASL_SSL_REAUTH", 9, "SASL_SSL", reauthenticate_ms=4000),
     )
 }

@@ -16,7 +16,7 @@ __all__ = ["INTERNAL_PORT", "PORTS", "Layout"]
 # Distances from a cluster's base port; the controller has the base port itself, and each kind
 # of client listener says its own.
 INTERNAL_PORT: Final = 1
-PORTS: Final = 7
+PORTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Layout:
         secured: dict[str, str] = {}
         for listener in self.listeners:
             listeners.append(f"{listener.name}://{host}:{self.base_port + listener.offset}")
-            secured |= listener.broker_properties(self.certificates)
+            secured |= listener.broker_properties(self.certificates, host)
         return {
             **self._shared(),
             "process.roles": "broker",

@@ -1,24 +1,17 @@
 """What the join is fed, written to a file beside a real lab and replayed without one.
 
-    python -m tests.scenarios.join_recording SSL --out tests/golden/join/ssl.json.gz
-
-A recording is a list of events in the order in which they happened: a sample of one source with
-what was tracked of its sockets, sockets that were forgotten, and what the clients said of
-their connections at that moment.
+`python -m tests.scenarios.join_runs` makes them. A recording is a list of events in the order in
+which they happened: a sample of one source with what was tracked of its sockets, sockets that were
+forgotten, and what the clients said of their connections at that moment.
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
-import sys
-import tempfile
 import threading
 import time
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +20,7 @@ from exporter.core.tracker import TrackedConnection
 from exporter.model import (
     Attribution,
     CipherUse,
+    ClientGroup,
     ClientKind,
     ClientReading,
     Endpoint,
@@ -43,10 +37,12 @@ from exporter.model import (
     TcpInfo,
     TcpState,
 )
-from tests.scenarios.scoring import Score, agent_for, score, settings_for
+from tests.scenarios.join_verdicts import Verdicts, is_known_limit
+from tests.scenarios.scoring import Score, score
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from tests.lab.truth import TruthConnection
 
@@ -90,9 +86,13 @@ class RecordingAttributor(Attributor):
         super().__init__()
         self.recording = recording
         self.lock = threading.Lock()
+        self.known_since: dict[str, float] = {}
+        """When each client id was read first."""
 
     def update(self, sample, connections, addresses_of=frozenset):
         with self.lock:
+            for client in sample.reading.clients:
+                self.known_since.setdefault(client.client_id, sample.reading.ended_at)
             self._note_sockets(sample, connections)
             self.recording.events.append(["join", _packed_sample(sample, connections)])
         return super().update(sample, connections, addresses_of)
@@ -109,7 +109,11 @@ class RecordingAttributor(Attributor):
     def note_truth(self, truths: Iterable[TruthConnection]) -> None:
         with self.lock:
             self.recording.events.append(
-                ["truth", [[getattr(truth, name) for name in _TRUTH_FIELDS] for truth in truths]]
+                [
+                    "truth",
+                    [[getattr(truth, name) for name in _TRUTH_FIELDS] for truth in truths],
+                    time.monotonic(),
+                ]
             )
 
     def _note_sockets(
@@ -123,10 +127,11 @@ class RecordingAttributor(Attributor):
                     str(reading.local), str(reading.remote), None, reading.inode, reading.uid,
                 ]  # fmt: skip
             if tracked is not None:
+                owner, group = tracked.owner, tracked.group
                 # The ladder of ownership may need a second look: what it says last is right.
                 known[2] = [
-                    tracked.owner.key, tracked.owner.pid, str(tracked.owner.library),
-                    tracked.opened_at, tracked.age_is_exact,
+                    owner.key, owner.pid, str(owner.library), tracked.opened_at,
+                    tracked.age_is_exact, group and [group.number, group.is_whole],
                 ]  # fmt: skip
 
 
@@ -167,15 +172,17 @@ def replay(
     """Feed a recording to the join and stop wherever the clients told the truth."""
     attributor = attributor or Attributor()
     connections: dict[int, TrackedConnection] = {}
-    for kind, content in recording.events:
+    for kind, content, *told_at in recording.events:
         if kind == "join":
             sample, connections = _unpacked(recording, content)
             attributor.update(sample, connections, lambda _host: frozenset())
         elif kind == "forget":
             attributor.forget(content)
         else:
+            # Old recordings do not say when: it was soon after the read before.
+            at = told_at[0] if told_at else sample.reading.ended_at
             truths = [
-                SimpleNamespace(**dict(zip(_TRUTH_FIELDS, values, strict=True)))
+                SimpleNamespace(at=at, **dict(zip(_TRUTH_FIELDS, values, strict=True)))
                 for values in content
             ]
             yield attributor, connections, truths
@@ -197,7 +204,7 @@ def begun_late(recording: Recording, seconds: float) -> Recording:
     first = late[0][1][2]
     there = {row[0] for row in first[1]}
     sockets = {
-        cookie: [local, remote, [*known[:3], first[0], False], *more]
+        cookie: [local, remote, [*known[:3], first[0], False, *map(_not_whole, known[5:])], *more]
         if known and cookie in there
         else [local, remote, known, *more]
         for cookie, (local, remote, known, *more) in recording.sockets.items()
@@ -267,12 +274,24 @@ def _endpoint(text: str) -> Endpoint:
 
 def _tracked(recording: Recording, reading: SocketReading) -> TrackedConnection:
     known = recording.sockets[reading.cookie][2]
-    key, pid, library, opened_at, exact = known or ["", None, "unknown", reading.at, False]
+    key, pid, library, opened_at, exact, *group = known or ["", None, "unknown", reading.at, False]
     owner = Owner(key=key, rung=OwnerRung.PROC_FD, name="java", pid=pid, library=Library(library))
     return TrackedConnection(
         reading=reading, owner=owner, opened_at=opened_at, age_is_exact=exact,
-        first_for_owner=False, last_activity_at=reading.at,
+        first_for_owner=False, last_activity_at=reading.at, group=_group(key, *group),
     )  # fmt: skip
+
+
+def _not_whole(group: list[Any] | None) -> list[Any] | None:
+    return group and [group[0], False]
+
+
+def _group(owner_key: str, group: list[Any] | None = None) -> ClientGroup | None:
+    # Old recordings have none.
+    if group is None:
+        return None
+    number, is_whole = group
+    return ClientGroup(key=f"{owner_key} {number}", number=number, is_whole=is_whole)
 
 
 def score_join(
@@ -286,6 +305,25 @@ def score_join(
         for tracked in connections.values()
     ]
     return score(SimpleNamespace(connections=shown), truths)
+
+
+def judge_replay(recording: Recording, ages: Iterable[int]) -> Verdicts:
+    """Judge the join alone at every look of a recording."""
+    verdicts = Verdicts(ages)
+    known_since: dict[str, float] = {}
+    for kind, content, *_ in recording.events:
+        if kind == "join":
+            for client in content[1]:
+                known_since.setdefault(client[0], content[0][2])
+    for attributor, connections, truths in replay(recording):
+        told = [truth for truth in truths if not is_known_limit(truth)]
+        if told:
+            shown = [
+                _shown(tracked, attributor.attributions.get(tracked.cookie))
+                for tracked in connections.values()
+            ]
+            verdicts.look(told[0].at, told, shown, known_since)
+    return verdicts
 
 
 def _shown(tracked: TrackedConnection, attribution: Attribution | None) -> SimpleNamespace:
@@ -303,111 +341,3 @@ def _shown(tracked: TrackedConnection, attribution: Attribution | None) -> Simpl
         idle_seconds=0.0, evidence=attribution.evidence if attribution else (),
         equals=attribution.equals if attribution else (),
     )  # fmt: skip
-
-
-# ---- recording, by hand ----------------------------------------------------------------------
-
-
-def record(processes, settings, seconds: float, populate: Callable[[], None], about: str):
-    """Run the agent beside clients and return what its join was fed."""
-    recording = Recording(about=about)
-    with agent_for(settings) as agent:
-        attributor = RecordingAttributor(recording)
-        agent._engine._known.attributor = attributor
-        populate()
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            time.sleep(4)
-            truths = [truth for process in processes for truth in process.truth()]
-            attributor.note_truth(truths)
-            counted = str(score(agent.snapshot(), truths)).splitlines()[0]
-            print(f"{about} {counted}", file=sys.stderr, flush=True)
-    return recording
-
-
-def main() -> None:
-    """Record one profile: every generation of clients, an application's ordinary clients each."""
-    from tests.lab.artifacts import fetch_artifacts
-    from tests.lab.cluster import KafkaCluster
-    from tests.lab.java_client import JavaClient, JavaMetrics
-    from tests.lab.rdkafka_client import RdkafkaClient, Statistics
-
-    parser = argparse.ArgumentParser()
-    parser.add_argument("listener")
-    parser.add_argument("--mechanism", default="PLAIN")
-    parser.add_argument("--broker", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--java", action="append", default=[])
-    parser.add_argument("--property", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--no-librdkafka", action="store_true")
-    parser.add_argument("--producers", type=int, default=0, help="equal producers more")
-    parser.add_argument(
-        "--late", type=float, default=0, metavar="SECONDS",
-        help="the agent starts so long after the clients",
-    )  # fmt: skip
-    parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--out", type=Path, required=True)
-    options = parser.parse_args()
-    artifacts = fetch_artifacts()
-    config = dict(pair.split("=", 1) for pair in options.broker)
-    more = dict(pair.split("=", 1) for pair in options.property)
-    with ExitStack() as stack:
-        statistics = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "statistics.sock"
-        cluster = stack.enter_context(
-            KafkaCluster(artifacts, brokers=3, listeners=(options.listener,), broker_config=config)
-        )
-        cluster.create_topic("play", 6)
-        processes: dict[str, Any] = {}
-        for generation in options.java or ("2.1.0", "3.9.2", "4.4.0"):
-            processes[generation] = stack.enter_context(
-                JavaClient(
-                    artifacts, cluster, generation, metrics=JavaMetrics(jmx_exporter="plain")
-                )
-            )
-        if not options.no_librdkafka:
-            processes["librdkafka"] = stack.enter_context(
-                RdkafkaClient(artifacts, cluster, statistics=Statistics(socket=statistics))
-            )
-        urls = {
-            name: process.jmx_url for name, process in processes.items() if name != "librdkafka"
-        }
-        settings = settings_for(
-            cluster, java=urls, statistics_socket=str(statistics), listeners=(options.listener,)
-        )
-        common = {"listener": options.listener, "mechanism": options.mechanism}
-
-        def populate() -> None:
-            for name, process in processes.items():
-                populate_process(process, name, more=more, producers=options.producers, **common)
-
-        about = " ".join([options.listener, options.mechanism, *options.broker, *options.property])
-        if options.late:
-            populate()
-            time.sleep(options.late)
-        recording = record(
-            list(processes.values()), settings, options.seconds,
-            (lambda: None) if options.late else populate, about,
-        )  # fmt: skip
-    recording.save(options.out)
-
-
-def populate_process(
-    process: Any, name: str, *, more: Mapping[str, object], producers: int = 0, **common: Any
-) -> None:
-    """Give a process one of everything: the ordinary connections of an application."""
-    process.producer(f"orders-{name}", **common, properties=more)
-    process.send(f"orders-{name}", "play", partitions=range(6), rounds=-1, interval=1, wait=False)
-    transactional = {**more, "transactional.id": f"pay-{name}"}
-    process.producer(f"payments-{name}", **common, properties=transactional)
-    process.send(f"payments-{name}", "play", partitions=range(6))
-    process.consumer(
-        f"billing-{name}", topics=["play"], group=f"g-{name}", **common, properties=more
-    )
-    process.admin(f"operator-{name}", **common, properties=more)
-    process.ask(f"operator-{name}")
-    for number in range(producers):
-        process.producer(f"equal-{number}-{name}", **common, properties=more)
-        process.send(f"equal-{number}-{name}", "play", partitions=range(6))
-
-
-if __name__ == "__main__":
-    main()

@@ -10,7 +10,9 @@ import pytest
 from tests.lab.cluster import KafkaCluster
 from tests.lab.java_client import JavaMetrics
 from tests.lab.rdkafka_client import Statistics
-from tests.scenarios.join_recording import Recording, RecordingAttributor, populate_process
+from tests.scenarios.join_clients import populate_process
+from tests.scenarios.join_recording import Recording, RecordingAttributor
+from tests.scenarios.join_verdicts import is_known_limit
 from tests.scenarios.scoring import agent_for, score, settings_for, table
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(180)]
@@ -36,11 +38,6 @@ def cluster(lab_artifacts):
         yield cluster
 
 
-def _is_known_limit(truth):
-    """librdkafka's admin client calls itself a producer: its role is not the join's to tell."""
-    return truth.client_id == "operator-librdkafka"
-
-
 def _score(agent, processes, attributor, first_told):
     """Score what was open both before and after the look, and for some time already."""
     told = [truth for process in processes.values() for truth in process.truth()]
@@ -57,7 +54,7 @@ def _score(agent, processes, attributor, first_told):
         for truth in told
         if (truth.local, truth.remote) in still
         and now - first_told[truth.local, truth.remote] >= SETTLED_SECONDS
-        and not _is_known_limit(truth)
+        and not is_known_limit(truth)
     ]
     return snapshot, score(snapshot, settled)
 
