@@ -1,0 +1,412 @@
+"""One source of metrics and the sockets of its process: what was read, and what follows from it.
+
+First groups to clients, then sockets to nodes within a group; where there are no groups, all
+sockets of the process are searched at once.
+Pure.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Claim", "Source"]
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from exporter.core.join_history import Row
+from exporter.core.join_laws import LAWS, PLAIN, law_told, shape_of
+from exporter.core.join_pairs import Pair
+from exporter.core.join_search import Problem, Search, saturating
+from exporter.model import Library
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    from exporter.core.join_history import Socket
+    from exporter.core.join_laws import Law
+    from exporter.model import ClientKey, ClientReading, SourceReading
+
+# Pairs of one source; a process with more clients than that is not searched.
+_MOST_PAIRS = 50_000
+
+# So many reads after its opening, a socket's node has its first bytes on the page for certain.
+_MATURE_READS = 2
+
+# Growth in step so often is no coincidence (1 of 13,000 wrong pairs at one read, measured).
+_WITNESS_GROWTHS = 2
+
+
+class Claim(NamedTuple):
+    """A socket and the nodes that it may be, the first one part of one whole assignment."""
+
+    socket: Socket
+    pairs: Sequence[Pair]
+    is_grouped: bool
+
+
+@dataclass(slots=True)
+class _Client:
+    """One client instance over its reads."""
+
+    key: ClientKey
+    reading: ClientReading
+    rows: dict[str, Row] = field(default_factory=dict)
+    is_steady: bool = False
+    """Whether the last two reads counted the same connections."""
+
+    @property
+    def law(self) -> Law | None:
+        return law_told(self.reading)
+
+    def may_begin(self, pair: Pair) -> bool:
+        """Whether the handshake and login of a pair may be what they must be.
+
+        librdkafka counts its logins, Java says whether it had any.
+        """
+        reading = self.reading
+        is_counted = reading.library is Library.LIBRDKAFKA or reading.authentications == 0
+        return pair.may_begin(is_open=pair.law == PLAIN and is_counted)
+
+    @property
+    def may_log_in(self) -> bool:
+        """Whether it may log in again while a connection lives."""
+        reading = self.reading
+        if reading.library is not Library.JAVA or reading.authentications == 0:
+            return False
+        return reading.reauthentications != 0
+
+    @property
+    def held(self) -> int | None:
+        """How many connections it says it has, where that has settled."""
+        return self.reading.connection_count if self.is_steady else None
+
+    @property
+    def created(self) -> int | None:
+        """How many connections it ever had."""
+        return self.reading.connections_created if self.is_steady else None
+
+    @property
+    def never_reconnected(self) -> bool:
+        """Whether each node had one connection: as many were ever opened as there are nodes."""
+        return self.created is not None and self.created == len(self.counted_rows)
+
+    @property
+    def counted_rows(self) -> list[Row]:
+        return [row for row in self.rows.values() if row.reads]
+
+
+@dataclass(slots=True)
+class Source:
+    """All that is remembered of one source."""
+
+    clients: dict[ClientKey, _Client] = field(default_factory=dict)
+    pairs: dict[Socket, dict[Row, list[Pair]]] = field(default_factory=dict)
+    owner: str | None = None
+    seen_at: dict[ClientKey, float] = field(default_factory=dict)
+    _number: int = 0
+    _members: dict[str, frozenset[int]] = field(default_factory=dict)
+    _searches: dict[object, Search] = field(default_factory=dict)
+    _used_searches: dict[object, Search] = field(default_factory=dict)
+    _claimed: set[Row] = field(default_factory=set)
+
+    # ---- what was read ------------------------------------------------------------------------
+
+    def take(self, reading: SourceReading) -> None:
+        """Bring clients and nodes up to a read; those that a whole page leaves out are gone."""
+        self._number += 1
+        times = (reading.begun_at, reading.ended_at)
+        is_whole = any(each.library is not Library.LIBRDKAFKA for each in reading.clients)
+        shown = {each.key(reading.source): each for each in reading.clients}
+        for key, told in shown.items():
+            self.seen_at[key] = reading.ended_at
+            client = self.clients.get(key)
+            if client is None:
+                client = self.clients[key] = _Client(key, told)
+            else:
+                before = client.reading
+                client.is_steady = told.connection_count is not None and (
+                    (before.connection_count, before.connections_created)
+                    == (told.connection_count, told.connections_created)
+                )
+                client.reading = told
+            self._take_nodes(client, told, times)
+        for key in self.clients.keys() - shown.keys() if is_whole else ():
+            self.drop(key)
+
+    def _take_nodes(self, client: _Client, told: ClientReading, times: tuple[float, float]) -> None:
+        for node in told.nodes:
+            row = client.rows.get(node.node_id)
+            if row is None:
+                row = client.rows[node.node_id] = Row(
+                    client.key, node.node_id, told.library, node, shape_of(node, told.kind)
+                )
+            if not row.take(node, told.kind, self._number, times):
+                # librdkafka makes a broker anew with totals from 0, Java a whole client.
+                gone = [row] if told.library is Library.LIBRDKAFKA else list(client.rows.values())
+                self._drop_rows(client, gone)
+                if told.library is Library.LIBRDKAFKA:
+                    fresh = Row(client.key, node.node_id, told.library, node, row.shape)
+                    client.rows[node.node_id] = fresh
+                    fresh.take(node, told.kind, self._number, times)
+                else:
+                    self._take_nodes(client, told, times)
+                    return
+        left = client.rows.keys() - {node.node_id for node in told.nodes}
+        self._drop_rows(client, [client.rows[name] for name in left])
+
+    def drop(self, key: ClientKey) -> None:
+        """Forget a client."""
+        client = self.clients.pop(key, None)
+        self.seen_at.pop(key, None)
+        if client is not None:
+            self._drop_rows(client, list(client.rows.values()))
+
+    def _drop_rows(self, client: _Client, rows: Iterable[Row]) -> None:
+        for row in rows:
+            client.rows.pop(row.node_id, None)
+            for pairs in self.pairs.values():
+                pairs.pop(row, None)
+
+    def forget(self, socket: Socket) -> None:
+        """Forget a socket."""
+        self.pairs.pop(socket, None)
+
+    # ---- pairs --------------------------------------------------------------------------------
+
+    def advance(self, sockets: Collection[Socket], may_be: Callable[[Row, Socket], bool]) -> None:
+        """Hold every socket against every node, as far as both were read."""
+        clients = list(self.clients.values())
+        total = sum(len(client.rows) for client in clients) * len(sockets)
+        if total > _MOST_PAIRS:
+            self.pairs.clear()
+            return
+        there = set(sockets)
+        for socket in self.pairs.keys() - there:
+            self.forget(socket)
+        for client in clients:
+            told = client.law
+            laws = LAWS[client.reading.library] if told is None else (told,)
+            for socket in sockets:
+                known = self.pairs.setdefault(socket, {})
+                for row in client.counted_rows:
+                    pairs = known.get(row)
+                    if pairs is None or (told is not None and any(p.law != told for p in pairs)):
+                        allowed = laws if may_be(row, socket) else ()
+                        pairs = known[row] = [Pair(socket, row, law) for law in allowed]
+                    for pair in pairs:
+                        if pair.is_possible:
+                            pair.advance(may_log_in=client.may_log_in)
+
+    # ---- what follows -------------------------------------------------------------------------
+
+    def claims(self, sockets: Sequence[Socket], *, needs_witness: bool) -> list[Claim]:
+        """Return what every assignment of these sockets of one process shares."""
+        groups: dict[str, list[Socket]] = {}
+        for socket in sockets:
+            if socket.group is not None:
+                groups.setdefault(socket.group.key, []).append(socket)
+        loose = [socket for socket in sockets if socket.group is None]
+        self._used_searches = {}
+        found: list[Claim] = []
+        if groups:
+            found = self._claims_of_groups(groups, has_loose=bool(loose))
+        elif loose:
+            found = self._claims_of_pool(loose)
+        self._searches = self._used_searches
+        self._claimed = {pair.row for claim in found for pair in claim.pairs}
+        if needs_witness and not any(
+            self._is_witnessed(pair) for claim in found for pair in claim.pairs[:1]
+        ):
+            return []
+        return found
+
+    def _claims_of_groups(self, groups: dict[str, list[Socket]], *, has_loose: bool) -> list[Claim]:
+        changed = {
+            key for key, members in groups.items()
+            if self._members.get(key) != frozenset(each.cookie for each in members)
+        }  # fmt: skip
+        self._members = {
+            key: frozenset(each.cookie for each in members) for key, members in groups.items()
+        }
+        edges: dict[ClientKey, list[str]] = {}
+        found: dict[tuple[ClientKey, str], dict[Socket, list[Pair]]] = {}
+        for client in self.clients.values():
+            for key, members in groups.items():
+                is_settled = key not in changed and not has_loose
+                options = self._options_in_group(client, members, is_settled=is_settled)
+                if options is not None:
+                    edges.setdefault(client.key, []).append(key)
+                    found[client.key, key] = options
+        must = [] if has_loose else [
+            client.key for client in self.clients.values()
+            if client.reading.library is Library.JAVA
+            and (
+                client.held
+                or any(row.is_in_use or row in self._claimed for row in client.counted_rows)
+            )
+        ]  # fmt: skip
+        owners = saturating(edges, must) or {}
+        claims = []
+        for key, client_keys in owners.items():
+            each_options = [found[client_key, key] for client_key in client_keys]
+            for socket in groups[key]:
+                if all(socket in each for each in each_options):
+                    pairs = [pair for each in each_options for pair in each[socket]]
+                    claims.append(Claim(socket, pairs, is_grouped=True))
+        return claims
+
+    def _options_in_group(
+        self, client: _Client, members: Sequence[Socket], *, is_settled: bool
+    ) -> dict[Socket, list[Pair]] | None:
+        """Return what each socket of a group may be if the group is this client; None if not."""
+        rows = client.counted_rows
+        mature = [socket for socket in members if self._is_mature(socket, client)]
+        if len(mature) > len(rows):
+            return None
+        is_whole = len(mature) == len(members)
+        if is_settled and is_whole and client.held not in (None, len(members)):
+            return None
+        is_complete = is_settled and is_whole and client.created == len(members)
+        options: dict[Socket, list[Pair]] = {}
+        for socket in mature:
+            options[socket] = [
+                pair for row in rows for pair in self.pairs.get(socket, {}).get(row, ())
+                if pair.is_possible
+            ]  # fmt: skip
+            for pair in options[socket]:
+                pair.has_no_past = pair.has_no_past or client.never_reconnected
+            options[socket] = [pair for pair in options[socket] if client.may_begin(pair)]
+        return self._search(
+            (client.key, members[0].group), Problem(options, is_complete=is_complete)
+        )
+
+    def _claims_of_pool(self, sockets: Sequence[Socket]) -> list[Claim]:
+        """Return what follows where nothing shows which sockets are one client."""
+        clients = list(self.clients.values())
+        held = [client.held for client in clients]
+        mature = {
+            socket for socket in sockets
+            if all(self._is_mature(socket, client) for client in clients if client.rows)
+        }  # fmt: skip
+        options: dict[Socket, list[Pair]] = {socket: [] for socket in sockets}
+        for socket, possible in options.items():
+            for client in clients:
+                for row in client.counted_rows:
+                    for pair in self.pairs.get(socket, {}).get(row, ()):
+                        pair.has_no_past = pair.has_no_past or client.never_reconnected
+                        if pair.is_possible and (not pair.is_read or client.may_begin(pair)):
+                            possible.append(pair)
+        is_saturated = None not in held and sum(map(_int, held)) == len(sockets) == len(mature)
+        if is_saturated and all(options.values()):
+            is_complete = all(client.created == client.held for client in clients)
+            most = {client.key: client.held for client in clients if client.held is not None}
+            claims = []
+            for part in _parts(options):
+                name = frozenset(pair.row.client for pairs in part.values() for pair in pairs)
+                found = self._search(name, Problem(part, is_complete, most))
+                claims += [Claim(*each, is_grouped=False) for each in (found or {}).items()]
+            return claims
+        return self._claims_of_rows(options, mature)
+
+    def _claims_of_rows(
+        self, options: dict[Socket, list[Pair]], mature: Collection[Socket]
+    ) -> list[Claim]:
+        """Return what follows where a socket may be a client's that is not on the page.
+
+        A node that is in use has a socket all the same.
+        """
+        edges: dict[Row, dict[Socket, list[Pair]]] = {}
+        for socket, pairs in options.items():
+            for pair in pairs:
+                edges.setdefault(pair.row, {}).setdefault(socket, []).append(pair)
+        must = [row for row in edges if row.is_in_use or row in self._claimed]
+        owners = saturating({row: list(edges[row]) for row in must}, must) or {}
+        claims = []
+        for socket, rows in owners.items():
+            pairs = [pair for row in rows for pair in edges[row][socket]]
+            if socket in mature and all(self._is_witnessed(pair) for pair in pairs):
+                claims.append(Claim(socket, pairs, is_grouped=False))
+        return claims
+
+    def _search(self, name: object, problem: Problem) -> dict[Socket, list[Pair]] | None:
+        """Return what all assignments share, whichever law holds where none was told."""
+        if not all(problem.options.values()):
+            return None
+        laws = {pair.law for pairs in problem.options.values() for pair in pairs}
+        found: dict[Socket, list[Pair]] = {}
+        is_possible = not laws
+        unknown: set[Socket] = set()
+        for law in sorted(laws):
+            options = {
+                socket: [pair for pair in pairs if pair.law == law]
+                for socket, pairs in problem.options.items()
+            }
+            if not all(options.values()):
+                continue
+            search = self._used_searches[name, law] = self._searches.get((name, law)) or Search()
+            allowed = search.options(replace(problem, options=options))
+            if allowed is None:
+                continue
+            is_possible = True
+            unknown |= problem.options.keys() - allowed.keys()
+            for socket, pairs in allowed.items():
+                found.setdefault(socket, []).extend(pairs)
+        if not is_possible:
+            return None
+        return {socket: pairs for socket, pairs in found.items() if socket not in unknown}
+
+    def may_claim(self, socket: Socket) -> bool:
+        """Whether anything that was read leaves a node for a socket, or it is too early."""
+        return any(True for _ in self._alive(socket))
+
+    def may_hold(self, sockets: Iterable[Socket]) -> bool:
+        """Whether some of another process's sockets may be these clients' as well."""
+        return any(
+            pair.growths or not pair.is_read
+            for socket in sockets
+            for pair in self._alive(socket)
+            if pair.row.is_in_use
+        )
+
+    def _alive(self, socket: Socket) -> Iterator[Pair]:
+        for pairs in self.pairs.get(socket, {}).values():
+            yield from (pair for pair in pairs if pair.is_possible)
+
+    def _is_mature(self, socket: Socket, client: _Client) -> bool:
+        """Whether its node must have shown by now, and every node was held against it."""
+        rows = client.counted_rows
+        known = self.pairs.get(socket, {})
+        left = [pair for row in rows for pair in known.get(row, ()) if pair.is_possible]
+        if not all(pair.is_read for pair in left):
+            return False
+        reads = max((pair.reads for pair in left), default=_MATURE_READS)
+        return socket.is_talking and bool(rows) and reads >= _MATURE_READS
+
+    @staticmethod
+    def _is_witnessed(pair: Pair) -> bool:
+        """Whether both counted the same, and not by chance."""
+        return pair.growths >= _WITNESS_GROWTHS or pair.is_equal
+
+
+def _parts(options: dict[Socket, list[Pair]]) -> list[dict[Socket, list[Pair]]]:
+    """Part what has no client in common."""
+    parts: list[tuple[set[ClientKey], dict[Socket, list[Pair]]]] = []
+    for socket, pairs in options.items():
+        clients = {pair.row.client for pair in pairs}
+        part = {socket: pairs}
+        rest = []
+        for known, members in parts:
+            if known & clients:
+                clients |= known
+                part |= members
+            else:
+                rest.append((known, members))
+        parts = [*rest, (clients, part)]
+    return [part for _clients, part in parts]
+
+
+def _name(part: dict[Socket, list[Pair]]) -> object:
+    return frozenset(pair.row.client for pairs in part.values() for pair in pairs)
+
+
+def _int(value: int | None) -> int:
+    return value or 0
