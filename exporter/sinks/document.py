@@ -254,7 +254,7 @@ def _summary(snapshot: Snapshot) -> Document:
         "by_class": by_class,
         "efficiency": _ratio(
             sum(snapshot.totals.useful_seconds.values()),
-            sum(snapshot.totals.connection_seconds.values()),
+            sum(snapshot.totals.known_seconds().values()),
         ),
     }
 
@@ -272,6 +272,9 @@ def _clients(snapshot: Snapshot) -> Iterator[Document]:
     useful: dict[tuple[str, ...], float] = {}
     for pair, seconds in totals.useful_seconds.items():
         useful[pair[:3]] = useful.get(pair[:3], 0.0) + seconds
+    known: dict[tuple[str, ...], float] = {}
+    for pair, seconds in totals.known_seconds().items():
+        known[pair[:3]] = known.get(pair[:3], 0.0) + seconds
     by_client: dict[tuple[str, ...], list[ClientBroker]] = {}
     for pair in _pairs(snapshot):
         by_client.setdefault(pair[:3], []).append(pair)
@@ -284,5 +287,5 @@ def _clients(snapshot: Snapshot) -> Iterator[Document]:
             "expected": sum(expected) if expected else None,
             "connection_seconds": _number(spent.get(client, 0.0)),
             "useful_seconds": _number(useful.get(client, 0.0)),
-            "efficiency": _ratio(useful.get(client, 0.0), spent.get(client, 0.0)),
+            "efficiency": _ratio(useful.get(client, 0.0), known.get(client, 0.0)),
         }
