@@ -51,6 +51,10 @@ _MOST_GUESSED = 2
 # was opened soon after that: later ones may be another client's.
 _PAIR_SECONDS = 10.0
 
+# What bootstrap connections carry beyond ApiVersions (Metadata, InitProducerId, FindCoordinator; a
+# record of TLS each): less than a request with records, or the answer to an AdminClient.
+_LITTLE_OUT, _LITTLE_IN = 130, 1000
+
 
 @dataclass(slots=True)
 class ClientOfSigns:
@@ -93,7 +97,11 @@ def signs_of_client(client: ClientOfSigns, now: float) -> dict[int, Sign]:
     elif not client.is_told_apart:
         _add(signs, told, _used_in_process(in_use, told))
         quiet = [each for each in members if is_quiet(each, now) and each.cookie not in told]
+        if client.library is not Library.JAVA:
+            # Only a JVM has IPv6 sockets for IPv4 addresses: librdkafka keeps no bootstrap one.
+            quiet = [each for each in quiet if each.reading.is_ipv6 is not False]
         _add(signs, told, _pairs(members, quiet))
+        _add(signs, told, _smallest(members, quiet))
     return signs
 
 
@@ -329,6 +337,26 @@ def _pairs(
     return signs
 
 
+def _smallest(
+    members: Sequence[TrackedConnection], quiet: Sequence[TrackedConnection]
+) -> dict[int, Sign]:
+    """Tell the silent ones that carried hardly more than the one that carried least."""
+    figures = [
+        (each, info.bytes_acked or 0, info.bytes_received or 0)
+        for each in quiet
+        if (info := each.reading.info) is not None
+    ]
+    if len(members) < 2 or not figures:  # noqa: PLR2004 - alone it is compared with nothing
+        return {}
+    least_out = min(out for _, out, _ in figures)
+    least_in = min(incoming for _, _, incoming in figures)
+    return {
+        each.cookie: _HARDLY_MORE
+        for each, out, incoming in figures
+        if out <= least_out + _LITTLE_OUT and incoming <= least_in + _LITTLE_IN
+    }
+
+
 def _follows(after: TrackedConnection, before: TrackedConnection, idle: Collection[int]) -> bool:
     if not after.last_activity_at - before.last_activity_at > _TICK:
         return False
@@ -350,6 +378,14 @@ _FOLLOWED_IN_PROCESS = Sign(
     Confidence.WEAK,
     "silent since its first seconds, and its process soon had another connection to the same broker"
     " that carried more",
+)
+
+
+_HARDLY_MORE = Sign(
+    Role.BOOTSTRAP,
+    Confidence.WEAK,
+    "silent since its first seconds, and it carried hardly more than the least of its process: no"
+    " records",
 )
 
 

@@ -138,7 +138,15 @@ class Recorder:
 
 
 def _packed_socket(reading: SocketReading, before: SocketReading | None) -> list[Any]:
-    head = None if before else [str(reading.local), str(reading.remote), reading.inode, reading.uid]
+    head = None
+    if before is None:
+        head = [
+            str(reading.local),
+            str(reading.remote),
+            reading.inode,
+            reading.uid,
+            reading.is_ipv6,
+        ]
     return [
         reading.cookie, head, round(reading.at, 4), str(reading.tcp_state), reading.receive_queue,
         reading.send_queue, reading.retransmits, _packed_info(reading.info),
@@ -222,12 +230,14 @@ def _socket(row: list[Any], before: SocketReading | None) -> SocketReading:
     if head is None:
         assert before is not None
         local, remote, inode, uid = before.local, before.remote, before.inode, before.uid
+        is_ipv6 = before.is_ipv6
     else:
         local, remote, inode, uid = _endpoint(head[0]), _endpoint(head[1]), head[2], head[3]
+        is_ipv6 = head[4] if len(head) > 4 else None
     return SocketReading(
         at=at, cookie=cookie, local=local, remote=remote, tcp_state=TcpState(state), inode=inode,
         uid=uid, cgroup_id=None, receive_queue=receive_queue, send_queue=send_queue,
-        retransmits=retransmits, info=_info(info),
+        retransmits=retransmits, info=_info(info), is_ipv6=is_ipv6,
     )  # fmt: skip
 
 

@@ -120,11 +120,11 @@ def test_what_one_connection_does_not_show(activities):
 # ---- a client ----------------------------------------------------------------------------------
 
 
-def roles(*members, kinds=ANY, first=None, is_one=True, **changes):
+def roles(*members, kinds=ANY, first=None, is_one=True, library=Library.JAVA, **changes):
     """The roles of a client's connections with their confidence, by cookie."""
     shown = kinds_shown(members) or kinds
     client = ClientOfSigns(
-        members=members, library=Library.JAVA, is_one=is_one, first=first, kinds=shown, **changes
+        members=members, library=library, is_one=is_one, first=first, kinds=shown, **changes
     )
     signs = signs_of_client(client, NOW)
     return {cookie: (sign.role, sign.confidence) for cookie, sign in signs.items()}
@@ -248,6 +248,17 @@ def test_where_clients_can_be_told_apart_a_connection_without_one_is_not_judged_
     assert roles(quiet(1, 1, at=60), used, is_one=False, is_told_apart=True) == {}
 
 
-def test_idle_connections_that_carried_as_little_as_the_ones_before_are_no_pair():
-    first, second = quiet(1, 1, at=60), quiet(2, 1, at=58)
-    assert roles(first, second, is_one=False) == {}
+def test_of_a_processes_silent_connections_those_that_carried_least_are_told():
+    least, hardly_more, more = quiet(1, 1, at=60), quiet(2, 2, at=58), quiet(3, 3, at=57)
+    info = figures(1_200, 5_300, data_segments_out=10, data_segments_in=8)
+    more.reading = replace(more.reading, info=info)
+    found = roles(least, hardly_more, more, is_one=False)
+    assert found == {1: (Role.BOOTSTRAP, WEAK), 2: (Role.BOOTSTRAP, WEAK)}
+
+
+def test_a_silent_connection_that_no_jvm_makes_is_not_called_bootstrap():
+    members = (quiet(1, 1, at=60), quiet(2, 2, at=58))
+    for each in members:
+        each.reading = replace(each.reading, is_ipv6=False)
+    assert roles(*members, is_one=False, library=Library.UNKNOWN) == {}
+    assert len(roles(*members, is_one=False)) == 2
