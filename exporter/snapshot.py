@@ -16,6 +16,7 @@ __all__ = [
     "NetworkView",
     "OpenFiles",
     "PollStatus",
+    "ProcessClients",
     "Severity",
     "Snapshot",
     "SourceStatus",
@@ -32,7 +33,7 @@ from exporter.model import ConnectionClass
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from exporter.model import ClosedBy, Connection, OwnerRung, ReadMethod
+    from exporter.model import ClientThreads, ClosedBy, Connection, OwnerRung, ReadMethod
 
 # Seconds. 0.1 to 1 tells probes; 10 the refused reconnects and backoffs; 300 is Kafka's metadata
 # refresh, 540 the Java client's idle limit, 600 the broker's.
@@ -87,6 +88,19 @@ class OpenFiles(NamedTuple):
     def share(self) -> float:
         """How much of the limit is used; 0 without a limit."""
         return self.used / self.limit if self.limit else 0.0
+
+
+class ProcessClients(NamedTuple):
+    """How many clients a process runs, by the names of its threads.
+
+    `is_told_apart`: whether the kernel shows which connections are one client; None where that is
+    no question, as for librdkafka.
+    """
+
+    process: str
+    pid: int | None
+    threads: ClientThreads
+    is_told_apart: bool | None
 
 
 class BrokerLimits(NamedTuple):
@@ -233,6 +247,7 @@ class Snapshot:
     poll: PollStatus
     open_files: Mapping[str, OpenFiles] = field(default_factory=dict)
     broker_limits: BrokerLimits = field(default_factory=BrokerLimits)
+    process_clients: tuple[ProcessClients, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

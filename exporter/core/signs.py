@@ -167,6 +167,10 @@ def is_established(tracked: TrackedConnection) -> bool:
 
 def uses_of(tracked: TrackedConnection) -> list[Activity]:
     """Return what went over it after its client had the time to learn its brokers."""
+    info = tracked.reading.info
+    if not tracked.age_is_exact and info and (info.data_segments_out or 0) > _OPENING_SEGMENTS:
+        # It was opened long before it was seen: more than an opening has gone over it.
+        return list(tracked.activities)
     since = tracked.opened_at + _SETTLED_SECONDS
     return [activity for activity in tracked.activities if activity.at > since]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from exporter.model import Connection
-    from exporter.snapshot import ClientBroker, Finding, Snapshot, SourceStatus
+    from exporter.snapshot import ClientBroker, Finding, ProcessClients, Snapshot, SourceStatus
 
 SCHEMA_VERSION = 1
 
@@ -50,6 +50,7 @@ def connections_document(
         "findings": [_finding(each) for each in snapshot.findings],
         "sources": [_source(each) for each in snapshot.sources],
         "processes": _processes(snapshot),
+        "process_clients": [_process_clients(each) for each in snapshot.process_clients],
         "broker_limits": snapshot.broker_limits._asdict(),
         "agent": _agent(snapshot),
     }
@@ -212,6 +213,19 @@ def _processes(snapshot: Snapshot) -> list[Document]:
         {"process": _text(name), "open_fds": files.used, "max_fds": files.limit}
         for name, files in sorted(snapshot.open_files.items())
     ]
+
+
+def _process_clients(each: ProcessClients) -> Document:
+    threads = each.threads
+    return {
+        "process": _text(each.process),
+        "pid": each.pid,
+        "producers": threads.producers,
+        "consumers": threads.consumers,
+        "admins": threads.admins,
+        "librdkafka": threads.librdkafka,
+        "told_apart": each.is_told_apart,
+    }
 
 
 def _pairs(snapshot: Snapshot) -> list[ClientBroker]:

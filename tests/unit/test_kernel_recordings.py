@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from exporter.model import ClientKind, Library, OwnerRung
+from exporter.model import ClientKind, ConnectionClass, Library, OwnerRung
+from exporter.settings import ClientRule, ClientSettings, Settings
 from tests.scenarios.kernel_recording import Recording, replay
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "kernel"
@@ -96,6 +97,61 @@ def test_each_client_has_a_name_of_its_own_and_no_wrong_kind(path):
         assert names.setdefault(name, (truth.name, truth.instance)) == (truth.name, truth.instance)
         assert connection.client_kind in {truth.client_kind, ClientKind.UNKNOWN}
     assert len(set(names.values())) == len(names) > 6
+
+
+OFF = Settings(clients=ClientSettings(rules=(ClientRule(connections_max_idle=0.0),)))
+
+
+def test_what_was_superseded_is_a_zombie_at_once_where_idle_closing_is_off():
+    path = FOLDER / "tls.json.gz"
+    before, _ = _last(path)
+    superseded = {
+        connection.cookie
+        for connection in before.connections
+        if connection.role == "bootstrap" and connection.library == "java"
+    }
+    assert len(superseded) > 30
+    after, _ = _last(path, settings=OFF)
+    classes = {each.cookie: str(each.connection_class) for each in after.connections}
+    assert {classes[cookie] for cookie in superseded} == {"zombie"}
+    in_use = [each for each in after.connections if each.role in {"data", "coordinator"}]
+    assert {str(each.connection_class) for each in in_use} == {"data", "coordinator"}
+
+
+def test_a_client_is_expected_to_hold_one_connection_a_broker_and_its_coordinators():
+    # Of processes that share a name the expected counts are sums.
+    engine, truths = _last(
+        FOLDER / "tls.json.gz", owner_of=lambda owner: replace(owner, name=str(owner.pid))
+    )
+    told = {(truth.local, truth.remote): truth for truth in truths}
+    needed, held = Counter(), set()
+    for connection in engine.connections:
+        truth = told.get((str(connection.local), str(connection.remote)))
+        if truth is None or truth.name not in {"busy-4.4.0-4", "group-4.4.0-4"}:
+            continue
+        pair = (connection.owner.name, connection.client_id, connection.broker)
+        held.add(pair[:2])
+        needed[pair] += truth.role != "bootstrap"
+    expected = {
+        (pair.process, pair.client_id, pair.broker): each.count
+        for pair, each in engine.expected.items()
+    }
+    assert len(held) == 2
+    assert {pair: expected[pair] for pair in needed} == dict(needed)
+
+
+def test_what_is_unknown_has_no_efficiency():
+    engine, _ = _last(FOLDER / "tls_idle.json.gz")
+    totals = engine.ledger.totals()
+    known = totals.known_seconds()
+    nothing = {
+        pair
+        for pair, counts in engine.counts.items()
+        if sum(counts.values()) == counts[ConnectionClass.UNKNOWN] and pair not in engine.expected
+    }
+    always_unknown = nothing - known.keys()
+    assert always_unknown
+    assert all(totals.useful_seconds.get(pair, 0.0) == 0.0 for pair in always_unknown)
 
 
 def test_there_are_recordings():
