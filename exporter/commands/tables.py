@@ -208,7 +208,13 @@ def summary_text(document: Document) -> Text:
     for name in sorted(by_class, key=lambda name: _ORDER.get(name, len(_ORDER))):
         text.append(", ")
         text.append(f"{by_class[name]} {printable(name, LONGEST_NAME)}", style=_style(name))
-    text.append(f"; efficiency {percent_text(summary.get('efficiency'))}")
+    known = total - by_class["unknown"] - by_class["connecting"]
+    if known == total:
+        text.append(f"; efficiency {percent_text(summary.get('efficiency'))}")
+    elif known:
+        # What became known this moment was unknown until now: no time to take a share of.
+        useful = sum(bool(one.get("useful")) for one in document["connections"])
+        text.append(f"; {useful} of {known} known in use")
     return text
 
 

@@ -1,8 +1,8 @@
 """Which connections are one client, by the kernel alone, and what follows from that.
 
 A client is a client group (`ClientGroup`); where there are none, the connections of a process or
-container are set beside each other, which proves less. Clients without metrics are numbered within
-their process: `#2` is the second that opened a connection.
+container are set beside each other, which proves less. Clients without metrics are numbered: `#2`
+is the second of its process that opened a connection.
 Pure.
 """
 
@@ -66,6 +66,7 @@ class Clients:
         self._signs: dict[int, Sign] = {}
         self._of: dict[int, KernelClient] = {}
         self._superseded: set[int] = set()
+        self._numbers: dict[str, tuple[str, int]] = {}
         self._due = float("-inf")
 
     def sign(self, cookie: int) -> Sign | None:
@@ -96,6 +97,7 @@ class Clients:
         before, before_of, before_superseded = self._signs, self._of, self._superseded
         self._signs, self._of, self._superseded = {}, {}, set()
         processes = self._gather(connections)
+        self._number()
         for owner, units in processes.items():
             self._look_at_process(owner, units, joined, groups, now)
         changed = {
@@ -129,6 +131,25 @@ class Clients:
             unit.has_lost = unit.has_lost or not unit.cookies <= cookies
             unit.cookies = cookies
         return processes
+
+    def _number(self) -> None:
+        """Give each client a number of its own among the processes of one name.
+
+        They share their labels. Of a lone process it is the group's number: that of its making.
+        """
+        before, self._numbers = self._numbers, {}
+        for key in before.keys() & self._units.keys():
+            self._numbers[key] = before[key]
+        taken = set(self._numbers.values())
+        for key in sorted(self._units.keys() - before.keys()):
+            first = self._units[key].members[0]
+            if first.group is None:
+                continue
+            number = first.group.number
+            while (first.owner.name, number) in taken:
+                number += 1
+            self._numbers[key] = (first.owner.name, number)
+            taken.add(self._numbers[key])
 
     def _look_at_process(
         self,
@@ -170,7 +191,7 @@ class Clients:
             if group is not None:
                 if Role.COORDINATOR in roles.values():
                     kinds = frozenset({ClientKind.CONSUMER})
-                name, kind = _name_of(unit, joined, f"#{group.number}", kinds)
+                name, kind = _name_of(unit, joined, f"#{self._numbers[key][1]}", kinds)
                 made = KernelClient(key, name, kind, has_learned)
                 self._of |= dict.fromkeys(unit.cookies, made)
 

@@ -83,8 +83,8 @@ class Counts:
         present = (
             Need(use.view, expected_by_broker(self._use_of(use.view, use.roles)))
             for use in uses.values()
-            # Where nothing is known of a client's use of a broker, neither is what it needs.
-            if use.roles != {Role.UNKNOWN}
+            # Where a client's use of a broker is not known, neither is what it needs there.
+            if use.view.attribution is not None or Role.UNKNOWN not in use.roles
         )
         needs = self._needs.update(present, now)
         self.expected = _sums(needs)
