@@ -359,6 +359,7 @@ class Agent:
             ),
             open_files=open_files,
             broker_limits=self._limits,
+            process_clients=engine.process_clients,
         )
 
     def _capabilities(self, kernel: KernelReading) -> tuple[str, ...]:

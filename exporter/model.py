@@ -214,6 +214,8 @@ class SocketReading:
     info: TcpInfo | None
     receive_buffer: int | None = None
     """What the kernel may hold for it, twice of what was asked for; None where nobody asked."""
+    is_ipv6: bool | None = None
+    """Whether it is an AF_INET6 socket, as a JVM's are for IPv4 addresses, too; None: not told."""
 
     @property
     def outgoing_bytes(self) -> int | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "LIFETIME_BUCKETS",
+    "UNDECIDED",
     "BrokerLimits",
     "ClientBroker",
     "Expectation",
@@ -15,6 +16,7 @@ __all__ = [
     "NetworkView",
     "OpenFiles",
     "PollStatus",
+    "ProcessClients",
     "Severity",
     "Snapshot",
     "SourceStatus",
@@ -26,20 +28,27 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from exporter.model import ConnectionClass
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from exporter.model import ClosedBy, Connection, ConnectionClass, OwnerRung, ReadMethod
+    from exporter.model import ClientThreads, ClosedBy, Connection, OwnerRung, ReadMethod
 
 # Seconds. 0.1 to 1 tells probes; 10 the refused reconnects and backoffs; 300 is Kafka's metadata
 # refresh, 540 the Java client's idle limit, 600 the broker's.
 LIFETIME_BUCKETS = (0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 540.0, 600.0, 3600.0, 86400.0)
 
 
+# Nobody knows yet whether such a connection is of use.
+UNDECIDED = frozenset({ConnectionClass.UNKNOWN, ConnectionClass.CONNECTING})
+
+
 class ClientBroker(NamedTuple):
     """The labels of a client's series: whose connections, and to which broker.
 
-    `client_id` and `broker_id` are "" where they are unknown; `process` is the owner's name and
+    `client_id` is "" where it is unknown, or `#` and the number that the agent gave to the client
+    within its process; `broker_id` is "" where it is unknown. `process` is the owner's name and
     `broker` the remote `ip:port`. Beyond the limit of clients all but `broker*` are "other".
     """
 
@@ -79,6 +88,19 @@ class OpenFiles(NamedTuple):
     def share(self) -> float:
         """How much of the limit is used; 0 without a limit."""
         return self.used / self.limit if self.limit else 0.0
+
+
+class ProcessClients(NamedTuple):
+    """How many clients a process runs, by the names of its threads.
+
+    `is_told_apart`: whether the kernel shows which connections are one client; None where that is
+    no question, as for librdkafka.
+    """
+
+    process: str
+    pid: int | None
+    threads: ClientThreads
+    is_told_apart: bool | None
 
 
 class BrokerLimits(NamedTuple):
@@ -191,6 +213,17 @@ class Totals:
     probes: Mapping[str, int] = field(default_factory=dict)
     """Short connections without a Kafka conversation that no client owns, by broker `ip:port`."""
 
+    def known_seconds(self) -> dict[ClientBroker, float]:
+        """Return the connection-seconds that efficiency is a share of.
+
+        What is unknown is neither useful nor waste: a client of which nothing is known is absent.
+        """
+        known: dict[ClientBroker, float] = {}
+        for (pair, connection_class), seconds in self.connection_seconds.items():
+            if connection_class not in UNDECIDED and seconds > 0:
+                known[pair] = known.get(pair, 0.0) + seconds
+        return known
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
@@ -214,6 +247,7 @@ class Snapshot:
     poll: PollStatus
     open_files: Mapping[str, OpenFiles] = field(default_factory=dict)
     broker_limits: BrokerLimits = field(default_factory=BrokerLimits)
+    process_clients: tuple[ProcessClients, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,9 @@ examples:
   brokerwire inspect --ports 19092 --each         every connection on a line of its own
   brokerwire inspect --agent http://127.0.0.1:10920 --json | jq .summary
 
-HELD and EXPECTED count connections to one broker; roles are exact where the client's own metrics
-can be read (see the configuration's `sources`). Exit code 3: nothing could be read."""
+HELD and EXPECTED count connections to one broker. A client `#2` is the second that its process has
+made, as the kernel tells them apart; its own id is known where its metrics can be read (see the
+configuration's `sources`). Exit code 3: nothing could be read."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -91,16 +92,12 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 def report(document: Document, *, each: bool = False, width: int = 200) -> Group:
-    """Return the whole answer: table, summary, what to change, and how it is known."""
+    """Return the whole answer: table, summary, what to change, and what is still unknown."""
     from rich.console import Group
     from rich.text import Text
 
-    from exporter.commands.tables import (
-        connections_table,
-        findings_table,
-        summary_text,
-        unknown_hint,
-    )
+    from exporter.commands.endings import clients_text, ending_text
+    from exporter.commands.tables import connections_table, findings_table, summary_text
 
     parts: list[object] = []
     if document["connections"]:
@@ -110,11 +107,11 @@ def report(document: Document, *, each: bool = False, width: int = 200) -> Group
         parts.append(
             Text("Name other ports with --ports, or other processes in the configuration.")
         )
+    if clients := clients_text(document):
+        parts.append(clients)
     parts.append(summary_text(document))
-    if hint := unknown_hint(document):
-        parts.append(Text(hint, style="dim"))
     if document["findings"]:
         parts += [Text(), Text("What to change", style="bold"), findings_table(document)]
-    elif document["connections"]:
-        parts.append(Text("Nothing to change.", style="green"))
+    if document["connections"] and (ending := ending_text(document)):
+        parts += [Text(), ending] if document["findings"] else [ending]
     return Group(*parts)  # type: ignore[arg-type] # rich has no public name for "renderable"

@@ -175,4 +175,5 @@ def snapshot_for_process(snapshot: Snapshot, pid: int) -> Snapshot:
             or (not finding.cookies and finding.labels.get("process") in {None, *names})
         ),
         totals=replace(totals, connection_seconds=spent, useful_seconds=useful),
+        process_clients=tuple(each for each in snapshot.process_clients if each.pid == pid),
     )

@@ -5,7 +5,7 @@ Only what stands in the document is shown, so that a look and a running agent lo
 
 from __future__ import annotations
 
-__all__ = ["connections_table", "findings_table", "summary_text", "unknown_hint"]
+__all__ = ["connections_table", "findings_table", "summary_text"]
 
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -32,10 +32,6 @@ WASTE = frozenset({"ghost", "half_closed", "stale", "zombie", "excess"})
 PASSING = frozenset({"bootstrap", "connecting", "probe", "unknown"})
 _ORDER = {str(each): place for place, each in enumerate(ConnectionClass)}
 _SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
-_HINT = (
-    "{count} unknown: give brokerwire the client's metrics and it is known to the byte"
-    " (sources in the configuration: jmx_exporter, Jolokia, or librdkafka's statistics)."
-)
 LONGEST_NAME = 48
 LONGEST_LINE = 400
 MOST_EXAMPLES = 3
@@ -212,14 +208,14 @@ def summary_text(document: Document) -> Text:
     for name in sorted(by_class, key=lambda name: _ORDER.get(name, len(_ORDER))):
         text.append(", ")
         text.append(f"{by_class[name]} {printable(name, LONGEST_NAME)}", style=_style(name))
-    text.append(f"; efficiency {percent_text(summary.get('efficiency'))}")
+    known = total - by_class["unknown"] - by_class["connecting"]
+    if known == total:
+        text.append(f"; efficiency {percent_text(summary.get('efficiency'))}")
+    elif known:
+        # What became known this moment was unknown until now: no time to take a share of.
+        useful = sum(bool(one.get("useful")) for one in document["connections"])
+        text.append(f"; {useful} of {known} known in use")
     return text
-
-
-def unknown_hint(document: Document) -> str:
-    """Return what would make unknown roles known; "" where there is nothing to make known."""
-    count = sum(one.get("class") == "unknown" for one in document["connections"])
-    return _HINT.format(count=count) if count else ""
 
 
 def findings_table(document: Document) -> Table:

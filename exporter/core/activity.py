@@ -21,6 +21,8 @@ class Activity(NamedTuple):
     incoming_bytes: int
     data_segments_out: int
     data_segments_in: int
+    is_waiting: bool = False
+    """Whether a request was left without its answer at the end, as by a consumer that fetches."""
 
 
 def activity_between(before: TcpInfo | None, after: TcpInfo | None, at: float) -> Activity:

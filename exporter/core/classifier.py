@@ -11,7 +11,7 @@ __all__ = ["Standing", "Verdict", "classify", "role_of", "steps_of"]
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from exporter.core.signs import BOOTSTRAP_SILENCE, role_from_signs
+from exporter.core.signs import SILENCE_SECONDS
 from exporter.model import (
     Cause,
     Confidence,
@@ -23,6 +23,7 @@ from exporter.model import (
 )
 
 if TYPE_CHECKING:
+    from exporter.core.signs import Sign
     from exporter.core.tracked import TrackedConnection
     from exporter.model import Attribution
     from exporter.settings import ClassSettings, Settings
@@ -63,7 +64,8 @@ class Standing:
 
     `idle_limit` is the client's in seconds, 0 where idle closing is off, None where unknown;
     `idle_limit_known` tells a limit that was configured from a library's default.
-    `learned` is whether the client has learned its brokers. `stale` and `excess` are reasons.
+    `learned` is whether the client has learned its brokers. `sign` is the role that the kernel's
+    figures show. `stale` and `excess` are reasons.
     """
 
     attribution: Attribution | None = None
@@ -71,6 +73,7 @@ class Standing:
     learned: bool = False
     idle_limit: float | None = None
     idle_limit_known: bool = False
+    sign: Sign | None = None
     stale: str | None = None
     excess: str | None = None
     excess_cause: Cause | None = None
@@ -106,9 +109,8 @@ def role_of(
         return attribution.node.role, attribution.confidence, attribution.evidence
     if probe := _probe_reason(tracked, settings, now):
         return Role.PROBE, Confidence.STRONG, (probe,)
-    sign = role_from_signs(tracked, now)
-    if sign is not None:
-        return sign.role, sign.confidence, (sign.evidence,)
+    if standing.sign is not None:
+        return standing.sign.role, standing.sign.confidence, (standing.sign.evidence,)
     if tracked.age_seconds(now) < settings.settle_after:
         return Role.UNKNOWN, Confidence.NONE, ("too young to tell",)
     return (
@@ -153,7 +155,7 @@ def steps_of(settings: Settings) -> tuple[tuple[float, ...], tuple[float, ...]]:
         if rule.connections_max_idle
     }
     ages = {LEAST_PROBE_SECONDS, classes.probe_within, classes.settle_after}
-    silences = {BOOTSTRAP_SILENCE, classes.settle_after, classes.zombie_after, *limits}
+    silences = {SILENCE_SECONDS, classes.settle_after, classes.zombie_after, *limits}
     # A touch later than the step itself, so that a look at that moment finds it passed.
     return tuple(sorted(age + 1e-3 for age in ages)), tuple(sorted(s + 1e-3 for s in silences))
 
@@ -255,7 +257,9 @@ def _should_have_ended(
     never_used_again = tracked.last_activity_at - tracked.opened_at <= settings.settle_after
     attribution = standing.attribution
     if attribution is None:
-        return standing.library is Library.JAVA or never_used_again
+        # A connection of known use is kept where idle closing is off: the client may be quiet.
+        closes = standing.library is Library.JAVA and not (off and role is not Role.UNKNOWN)
+        return closes or (role is Role.UNKNOWN and never_used_again)
     if standing.library is Library.LIBRDKAFKA:
         return attribution.node.partitions == 0 and role is Role.DATA
     return not off

@@ -11,8 +11,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.core.expected import ClientUse, expected_by_broker
-from exporter.core.needs import Need, Needs
-from exporter.model import ClientKind, ConnectionClass, Role
+from exporter.core.needs import Need, Needs, client_of
+from exporter.model import ConnectionClass, Role
 from exporter.snapshot import Expectation
 
 if TYPE_CHECKING:
@@ -69,20 +69,22 @@ class Counts:
             key: dict(_NO_COUNTS) for key in self.by_class if key in self.expected
         }
         useful: Counter[ClientBroker] = Counter()
-        uses: dict[tuple[ClientBroker, ClientKey], _Use] = {}
+        uses: dict[tuple[ClientBroker, ClientKey | str], _Use] = {}
         for view in views:
             by_class = counts.get(view.key)
             if by_class is None:
                 by_class = counts[view.key] = dict(_NO_COUNTS)
             by_class[view.verdict.connection_class] += 1
             useful[view.key] += view.verdict.useful
-            attribution = view.attribution
-            if attribution is not None and view.verdict.connection_class not in _NOT_EXPECTED:
-                use = uses.setdefault((view.key, attribution.client), _Use(view, set()))
+            client = client_of(view)
+            if client is not None and view.verdict.connection_class not in _NOT_EXPECTED:
+                use = uses.setdefault((view.key, client), _Use(view, set()))
                 use.roles.add(view.verdict.role)
         present = (
             Need(use.view, expected_by_broker(self._use_of(use.view, use.roles)))
             for use in uses.values()
+            # Where a client's use of a broker is not known, neither is what it needs there.
+            if use.view.attribution is not None or Role.UNKNOWN not in use.roles
         )
         needs = self._needs.update(present, now)
         self.expected = _sums(needs)
@@ -95,9 +97,13 @@ class Counts:
         rule = self._rule_of(attribution, view.owner)
         return ClientUse(
             library=view.library,
-            kind=attribution.client.kind if attribution is not None else ClientKind.UNKNOWN,
+            kind=view.client_kind,
             roles=frozenset(roles),
-            learned=attribution is not None and self._has_learned(attribution),
+            learned=(
+                self._has_learned(attribution)
+                if attribution is not None
+                else view.client is not None and view.client.has_learned
+            ),
             configured=rule.connections_per_broker if rule is not None else None,
         )
 

@@ -17,6 +17,7 @@ from exporter.core.counting import Counting
 from exporter.core.known import Known
 from exporter.core.looking import Looking, client_name
 from exporter.core.view import Connections, Timings
+from exporter.snapshot import ProcessClients
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -167,6 +168,18 @@ class Engine:
     def groups(self) -> GroupsReading:
         """Which sockets are one client, as of the last poll."""
         return self._known.groups
+
+    @property
+    def process_clients(self) -> tuple[ProcessClients, ...]:
+        """How many clients each process runs, where its threads can be seen."""
+        groups = self._known.groups
+        told_apart = dict.fromkeys(groups.readable, True) | dict.fromkeys(groups.unreadable, False)
+        owners = {view.owner.key: view.owner for view in self.views}
+        return tuple(
+            ProcessClients(owner.name, owner.pid, groups.threads[key], told_apart.get(key))
+            for key, owner in sorted(owners.items())
+            if key in groups.threads
+        )
 
     @property
     def connections(self) -> Sequence[Connection]:

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from exporter.core.attribution import Attributor
+from exporter.core.clients import Clients
 from exporter.core.directory import Directory
 from exporter.core.ledger import Ledger
 from exporter.core.tracker import Tracker
@@ -35,6 +36,7 @@ class Known:
         self.ledger = Ledger(settings.limits.clients)
         self.views: dict[int, View] = {}
         self.groups = GroupsReading()
+        self.clients = Clients()
 
     def rule_of(self, attribution: Attribution | None, owner: Owner) -> ClientRule | None:
         """Return the first rule that means this client."""

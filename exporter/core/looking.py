@@ -20,6 +20,7 @@ from exporter.snapshot import ClientBroker
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from exporter.core.clients import KernelClient
     from exporter.core.excess import Excess
     from exporter.core.known import Known
     from exporter.core.tracked import TrackedConnection
@@ -61,6 +62,13 @@ class Looking:
     def look(self, now: float, *, nothing_happened: bool = False) -> None:
         """Look at every connection for which it is time."""
         connections = self._known.tracker.connections
+        changed = self._known.clients.update(
+            connections,
+            self._known.attributor.attributions,
+            self._known.groups,
+            now,
+            at_once=self._relook_all,
+        )
         if self._relook_all:
             self._relook_all = False
             self._look_for_excess(now)
@@ -70,6 +78,8 @@ class Looking:
             return
         if now - self._excess_at >= EXCESS_SECONDS:
             self._look_for_excess(now)
+        for cookie in changed:
+            self.look_at(connections[cookie], now)
         if nothing_happened and now < self._next_due:
             return
         for cookie, tracked in connections.items():
@@ -105,14 +115,20 @@ class Looking:
         owner = tracked.owner
         rule = self._known.rule_of(attribution, owner)
         library = attribution.library if attribution is not None else owner.library
-        kind = attribution.client.kind if attribution is not None else ClientKind.UNKNOWN
+        client = self._known.clients.client(cookie)
+        client_id, kind = _name_of(attribution, client)
         remote = tracked.reading.remote
         configured = rule is not None and rule.connections_max_idle is not None
         excess = self._excess.get(cookie)
         standing = Standing(
             attribution=attribution,
             library=library,
-            learned=attribution is not None and self._known.has_learned(attribution),
+            learned=(
+                self._known.has_learned(attribution)
+                if attribution is not None
+                else self._known.clients.is_superseded(cookie)
+            ),
+            sign=self._known.clients.sign(cookie),
             idle_limit=(
                 rule.connections_max_idle
                 if rule is not None and configured
@@ -128,7 +144,7 @@ class Looking:
         if broker_id is None:
             broker_id = self._known.directory.broker_at(remote)
         wanted = ClientBroker(
-            client_id=attribution.client.client_id if attribution is not None else "",
+            client_id=client_id or "",
             client_kind=kind.value,
             process=owner.name,
             broker_id="" if broker_id is None else str(broker_id),
@@ -153,6 +169,9 @@ class Looking:
             due=self._due(tracked, now),
             library_version=self._version_of(attribution),
             group=tracked.group,
+            client=client,
+            client_id=client_id,
+            client_kind=kind,
         )
         self._seen(before, view, now)
 
@@ -196,6 +215,17 @@ def client_name(attribution: Attribution) -> str:
     """Name a client for the directory: those of equal ids are several."""
     client = attribution.client
     return f"{client.source}/{client.kind}/{client.client_id}/{client.instance}"
+
+
+def _name_of(
+    attribution: Attribution | None, client: KernelClient | None
+) -> tuple[str | None, ClientKind]:
+    """Name a client by its own id, else by its number."""
+    if attribution is not None:
+        return attribution.client.client_id, attribution.client.kind
+    if client is not None:
+        return client.client_id, client.kind
+    return None, ClientKind.UNKNOWN
 
 
 def _rule_name(library: Library, role: Role) -> str | None:

@@ -8,7 +8,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["MISSED_SECONDS", "Need", "Needs"]
+__all__ = ["MISSED_SECONDS", "Need", "Needs", "client_of"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from exporter.model import ClientKey
     from exporter.snapshot import ClientBroker, Expectation
 
-    Pair = tuple[ClientBroker, ClientKey | None]
+    Pair = tuple[ClientBroker, ClientKey | str | None]
 
 # A broker that restarts in order is back by then, and the scrape of every minute has seen it.
 MISSED_SECONDS = 60.0
@@ -73,5 +73,12 @@ class Needs:
         return list(needs.values())
 
 
+def client_of(view: View) -> ClientKey | str | None:
+    """Return the one client whose connection it is; None where that is not known."""
+    if view.attribution is not None:
+        return view.attribution.client
+    return None if view.client is None else view.client.key
+
+
 def _pair(view: View) -> Pair:
-    return view.key, None if view.attribution is None else view.attribution.client
+    return view.key, client_of(view)

@@ -132,9 +132,11 @@ def seen_again(tracked: TrackedConnection, reading: SocketReading) -> Progress:
         activity = activity_between(before.info, reading.info, reading.at)
         moved = activity.outgoing_bytes > 0 or activity.incoming_bytes > 0
         if moved:
-            tracked.activities.append(activity)
             tracked.last_activity_at = last_activity_at(reading, fallback=reading.at)
         _follow_answers(tracked, reading, activity)
+        if moved:
+            is_waiting = tracked.owed_since is not None
+            tracked.activities.append(activity._replace(is_waiting=is_waiting))
         progress = Progress(moved, _retransmits(reading) - _retransmits(before))
     tracked.reading = reading
     tracked.vanished_polls = 0

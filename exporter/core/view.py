@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from exporter.core.classifier import Verdict
+    from exporter.core.clients import KernelClient
     from exporter.model import Attribution, ClientGroup, Library, Owner, SocketReading
 
 
@@ -43,6 +44,9 @@ class View(NamedTuple):
     """When time alone may change its class."""
     library_version: str | None = None
     group: ClientGroup | None = None
+    client: KernelClient | None = None
+    client_id: str | None = None
+    client_kind: ClientKind = ClientKind.UNKNOWN
 
 
 class Connections(Sequence[Connection]):
@@ -129,8 +133,8 @@ def _connection(view: View, at: float) -> Connection:
         confidence=verdict.confidence,
         evidence=verdict.evidence,
         owner=view.owner,
-        client_id=attribution.client.client_id if attribution is not None else None,
-        client_kind=attribution.client.kind if attribution is not None else ClientKind.UNKNOWN,
+        client_id=view.client_id,
+        client_kind=view.client_kind,
         client_instance=attribution.client.instance if attribution is not None else "",
         library=view.library,
         node_id=attribution.node.node_id if attribution is not None else None,

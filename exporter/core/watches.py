@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.alerts.expressions import duration_text
 from exporter.core.limits import finding_of_alert, held_by_broker
-from exporter.model import ClosedBy, ConnectionClass
+from exporter.model import ClosedBy
+from exporter.snapshot import UNDECIDED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from exporter.alerts.settings import Thresholds
     from exporter.core.endings import ClosedConnection
+    from exporter.model import ConnectionClass
     from exporter.snapshot import ClientBroker, Finding, Totals
 
 # What is remembered of a window: the most that were held in each part of it, by default 15 s, and
@@ -33,8 +35,6 @@ EFFICIENCY_PARTS = 60
 # for nine minutes, and weigh less from then on. What has been so meanwhile counts for the alert.
 SETTLED_SHARE = 0.5
 
-# Nobody knows yet what these are for, as the alert has it.
-_UNDECIDED = frozenset({ConnectionClass.UNKNOWN, ConnectionClass.CONNECTING})
 # The kind of clients that are summed: their totals jump when a client is gone (decisions/0006).
 _SUMMED = "other"
 
@@ -175,7 +175,7 @@ def _by_client(totals: Totals) -> dict[Client, _Seconds]:
     """Add up over brokers and classes, of clients whose own metrics are known."""
     spent: dict[Client, float] = defaultdict(float)
     for (pair, connection_class), seconds in totals.connection_seconds.items():
-        if pair.client_id and pair.client_kind != _SUMMED and connection_class not in _UNDECIDED:
+        if pair.client_id and pair.client_kind != _SUMMED and connection_class not in UNDECIDED:
             spent[pair[:3]] += seconds
     useful: dict[Client, float] = defaultdict(float)
     for pair, seconds in totals.useful_seconds.items():

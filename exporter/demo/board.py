@@ -122,7 +122,7 @@ def _summary(snapshot: Snapshot | None) -> Text:
         return Text("looking ...")
     counts = Counter(each.connection_class for each in snapshot.connections)
     waste = sum(counts[each] for each in WASTE)
-    spent = sum(snapshot.totals.connection_seconds.values())
+    spent = sum(snapshot.totals.known_seconds().values())
     useful = sum(snapshot.totals.useful_seconds.values())
     text = Text(f"{sum(counts.values())} connections, ")
     text.append(f"{waste} waste", style="bold red" if waste else "")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from exporter.model import Connection
-    from exporter.snapshot import ClientBroker, Finding, Snapshot, SourceStatus
+    from exporter.snapshot import ClientBroker, Finding, ProcessClients, Snapshot, SourceStatus
 
 SCHEMA_VERSION = 1
 
@@ -50,6 +50,7 @@ def connections_document(
         "findings": [_finding(each) for each in snapshot.findings],
         "sources": [_source(each) for each in snapshot.sources],
         "processes": _processes(snapshot),
+        "process_clients": [_process_clients(each) for each in snapshot.process_clients],
         "broker_limits": snapshot.broker_limits._asdict(),
         "agent": _agent(snapshot),
     }
@@ -214,6 +215,19 @@ def _processes(snapshot: Snapshot) -> list[Document]:
     ]
 
 
+def _process_clients(each: ProcessClients) -> Document:
+    threads = each.threads
+    return {
+        "process": _text(each.process),
+        "pid": each.pid,
+        "producers": threads.producers,
+        "consumers": threads.consumers,
+        "admins": threads.admins,
+        "librdkafka": threads.librdkafka,
+        "told_apart": each.is_told_apart,
+    }
+
+
 def _pairs(snapshot: Snapshot) -> list[ClientBroker]:
     return sorted(snapshot.counts.keys() | snapshot.expected.keys())
 
@@ -254,7 +268,7 @@ def _summary(snapshot: Snapshot) -> Document:
         "by_class": by_class,
         "efficiency": _ratio(
             sum(snapshot.totals.useful_seconds.values()),
-            sum(snapshot.totals.connection_seconds.values()),
+            sum(snapshot.totals.known_seconds().values()),
         ),
     }
 
@@ -272,6 +286,9 @@ def _clients(snapshot: Snapshot) -> Iterator[Document]:
     useful: dict[tuple[str, ...], float] = {}
     for pair, seconds in totals.useful_seconds.items():
         useful[pair[:3]] = useful.get(pair[:3], 0.0) + seconds
+    known: dict[tuple[str, ...], float] = {}
+    for pair, seconds in totals.known_seconds().items():
+        known[pair[:3]] = known.get(pair[:3], 0.0) + seconds
     by_client: dict[tuple[str, ...], list[ClientBroker]] = {}
     for pair in _pairs(snapshot):
         by_client.setdefault(pair[:3], []).append(pair)
@@ -284,5 +301,5 @@ def _clients(snapshot: Snapshot) -> Iterator[Document]:
             "expected": sum(expected) if expected else None,
             "connection_seconds": _number(spent.get(client, 0.0)),
             "useful_seconds": _number(useful.get(client, 0.0)),
-            "efficiency": _ratio(useful.get(client, 0.0), spent.get(client, 0.0)),
+            "efficiency": _ratio(useful.get(client, 0.0), known.get(client, 0.0)),
         }

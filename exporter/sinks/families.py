@@ -176,7 +176,7 @@ def _added(one: Histogram, other: Histogram) -> Histogram:
 
 def _efficiency(snapshot: Snapshot, labels: Labels) -> Rows:
     spent: dict[Key, float] = {}
-    for pair, _, value in _by_label(snapshot.totals.connection_seconds, labels):
+    for pair, value in _sums(snapshot.totals.known_seconds(), labels).items():
         client = pair[:_CLIENT_LABELS]
         spent[client] = spent.get(client, 0) + value
     useful: dict[Key, float] = {}

@@ -86,6 +86,7 @@ def read_record(
     made.retransmits = retransmits
     # Before the first answer the ages count from the machine's start.
     made.info = _tcp_info(buffer, offset, layout, aged=tcp_state is not TcpState.SYN_SENT)
+    made.is_ipv6 = family == socket.AF_INET6
     made.receive_buffer = None
     if layout.buffer_at is not None:
         (made.receive_buffer,) = _BUFFER.unpack_from(buffer, offset + layout.buffer_at)

@@ -123,6 +123,7 @@ class Score:
     equal: int = 0
     unknown: int = 0
     wrong: list[str] = field(default_factory=list)
+    wrong_and_confident: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     confusion: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -150,9 +151,10 @@ def score(
             # Of two sockets of one client that no figure tells apart, either may be either.
             result.equal += 1
         elif role != truth.role:
-            result.wrong.append(
-                f"role is {truth.role} ({truth.client_id} node {truth.node_id}): {line(connection)}"
-            )
+            words = f"role is {truth.role} ({truth.client_id} node {truth.node_id}): {line(connection)}"
+            result.wrong.append(words)
+            if connection.confidence in {"exact", "strong"}:
+                result.wrong_and_confident.append(words)
         elif roles_only or _client_fits(connection, truth):
             result.right += 1
         elif any(_names(equal, truth) for equal in connection.equals):

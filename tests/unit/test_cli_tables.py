@@ -9,8 +9,9 @@ from rich.console import Console
 
 from exporter.commands.inspect import report
 from exporter.commands.words import bytes_text, duration_text, number_text, percent_text
-from exporter.model import Endpoint
+from exporter.model import ClientGroup, ClientThreads, Endpoint
 from exporter.sinks.document import connections_document
+from exporter.snapshot import ProcessClients
 from tests.unit.snapshots import FINDING, connection, half_closed, page_sample, snapshot, unowned
 from tests.unit.snapshots import zombie as zombie_of
 
@@ -177,3 +178,33 @@ def test_ratios_and_counts_in_words():
     assert percent_text(None) == "-"
     assert number_text(3) == "3"
     assert number_text(None) == "-"
+
+
+def test_nothing_is_called_well_where_something_is_unknown():
+    text = printed(connections_document(replace(snapshot((unowned(1),)), findings=())))
+    assert "Nothing to change" not in text
+    assert "1 of 1 connection unknown" in text
+    assert "--for 30s" in text
+
+
+def test_an_all_clear_on_guesses_says_so():
+    guess = connection(1, confidence="weak")
+    text = printed(connections_document(replace(snapshot((guess,)), findings=())))
+    assert "Nothing to change, if 1 guess (weak) is right." in text
+
+
+def test_the_number_of_clients_stands_below_the_table():
+    threads = ClientThreads(producers=1, librdkafka=2)
+    clients = (ProcessClients("orders", 41, threads, is_told_apart=False),)
+    seen = replace(snapshot((unowned(1),)), process_clients=clients)
+    text = printed(connections_document(seen))
+    assert "orders 41: 1 producer, 2 clients of librdkafka" in text
+    assert "shareProcessNamespace: true" in text
+
+
+def test_clients_beyond_the_threads_are_counted_too():
+    groups = [ClientGroup(key=f"g{number}", number=number) for number in (1, 2)]
+    held = tuple(connection(number, group=group) for number, group in enumerate(groups))
+    clients = (ProcessClients("orders", 41, ClientThreads(producers=1), is_told_apart=True),)
+    text = printed(connections_document(replace(snapshot(held), process_clients=clients)))
+    assert "orders 41: 1 producer, 1 client of unknown kind" in text

@@ -128,6 +128,7 @@ def test_reading_carries_everything_the_kernel_says(table, kernel):
             last_data_received_ms=20,
             last_ack_received_ms=30,
         ),
+        is_ipv6=False,
     )
     assert read(table, kernel, record) == (expected,)
 

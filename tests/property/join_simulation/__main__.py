@@ -9,9 +9,9 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
+from tests.property.join_simulation.host import TRAITS
 from tests.property.join_simulation.runs import MILESTONES, Result, Verdict, simulate
 from tests.property.join_simulation.security import PROFILES
-from tests.property.join_simulation.traits import TRAITS
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from exporter.model import ClientKind, Library, Role
 from tests.property.join_simulation.connecting import OLD_JAVA
-from tests.property.join_simulation.host import NEVER
 from tests.property.join_simulation.wires import NO_ANSWER, Message
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
 
-    from tests.property.join_simulation.host import Process
     from tests.property.join_simulation.wires import Client, Node
 
 INTEGER_MAX = 2**31 - 1
@@ -33,6 +31,7 @@ class Plan:
     knows: tuple[int, ...]
     """Brokers that it asked for metadata once."""
     coordinator: int | None
+    coordinated: bool
     bootstraps: int
     rate: float
     partitions: int
@@ -44,39 +43,36 @@ class Plan:
     sends_until: float = float("inf")
     acks: bool = True
     large: float = 0.0
-    refresh_seconds: float | None = None
+    idle_seconds: float | None = None
+    greeting: dict[str, int] = field(default_factory=dict)
 
 
 def plan_of(
-    chance: random.Random, process: Process, brokers: Sequence[int], traits: Mapping[str, bool]
+    chance: random.Random, library: Library, version: str, brokers: list[int], *, large: bool
 ) -> Plan:
     """Think of a client."""
-    is_java = process.library is Library.JAVA
-    producer, consumer = ClientKind.PRODUCER, ClientKind.CONSUMER
-    kind = chance.choice((producer, producer, consumer, consumer, ClientKind.ADMIN))
+    kinds = [ClientKind.PRODUCER, ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.CONSUMER]
+    kind = chance.choice([*kinds, ClientKind.ADMIN])
     # Clients whose partitions live on one broker are common, and some send nothing at all.
     count = chance.choice((0, 1, 1, 2, len(brokers), len(brokers)))
     uses = chance.sample(brokers, min(count, len(brokers)))
     knows = [each for each in brokers if each not in uses and chance.random() < 0.4]
     metadata = chance.randint(100, 380)
-    if traits["large metadata"] and chance.random() < 0.4:
+    if large and chance.random() < 0.4:
         metadata = chance.randint(16_000, 70_000)
-    transactional = kind is producer and chance.random() < 0.25
-    grouped = kind is consumer and chance.random() < 0.85
-    most = (3 if process.version == OLD_JAVA else 2) if is_java else 1
-    rate = chance.choice((0.1, 0.5, 1.0, 1.0, 3.0))
-    refreshes = traits["metadata refreshes"] and chance.random() < 0.5
+    transactional = kind is ClientKind.PRODUCER and chance.random() < 0.25
+    grouped = kind is ClientKind.CONSUMER and chance.random() < 0.85
+    most = {OLD_JAVA: 3}.get(version, 2) if library is Library.JAVA else 1
     return Plan(
-        kind=kind, version=process.version, uses=tuple(uses), knows=tuple(knows),
+        kind=kind, version=version, uses=tuple(uses), knows=tuple(knows),
         coordinator=chance.choice(brokers) if grouped or transactional else None,
-        bootstraps=chance.randint(1, most),
-        rate=20.0 if traits["busy"] and chance.random() < 0.3 else rate,
+        coordinated=grouped or (transactional and library is not Library.JAVA),
+        bootstraps=chance.randint(1, most), rate=chance.choice((0.1, 0.5, 1.0, 1.0, 3.0)),
         partitions=chance.randint(1, 3), heartbeat=chance.randint(80, 150),
         metadata=Message(metadata), steady=chance.random() < 0.15,
         sends_from=chance.choice((0.0, 0.0, 0.0, chance.uniform(0, 40))),
-        sends_until=chance.choice((NEVER, NEVER, NEVER, chance.uniform(10, 60))),
+        sends_until=chance.choice((9e9, 9e9, 9e9, chance.uniform(10, 60))),
         acks=chance.random() > 0.04, large=chance.choice((0.0, 0.0, 0.05)),
-        refresh_seconds=chance.uniform(5, 30) if refreshes else None,
     )  # fmt: skip
 
 
@@ -115,11 +111,11 @@ def greet(node: Node, plan: Plan, at: float, answer: int, more: tuple[str, ...] 
         for each in more
     ]
     for out, incoming in messages:
-        at = ask(node, at + 0.0004, out, incoming, 0.002)
+        at = _ask(node, at + 0.0004, out, incoming, 0.002)
     return at
 
 
-def ask(node: Node, at: float, out: int, incoming: int, after: float) -> float:
+def _ask(node: Node, at: float, out: int, incoming: int, after: float) -> float:
     """Send a request that is a record of its own and take the answer, however large it is."""
     records = node.client.security.records(incoming)
     answer = Message(incoming, records, segments=records, pieces=min(records, 3))
@@ -134,6 +130,8 @@ def records_of_request(client: Client) -> int:
 # ---- what goes on --------------------------------------------------------------------------------
 # Each returns a function that does one exchange and says when the next is due.
 
+Talk = "Callable[[float], float]"
+
 
 def heartbeats(node: Node, plan: Plan, chance: random.Random) -> Callable[[float], float]:
     commits_at = 0.0
@@ -143,8 +141,8 @@ def heartbeats(node: Node, plan: Plan, chance: random.Random) -> Callable[[float
         nonlocal commits_at
         if at >= commits_at and plan.rate > 0.4:
             commits_at = at + 5.0
-            at = ask(node, at, plan.heartbeat + 41, 37, rtt)
-        ask(node, at, plan.heartbeat, 16, rtt)
+            at = _ask(node, at, plan.heartbeat + 41, 37, rtt)
+        _ask(node, at, plan.heartbeat, 16, rtt)
         return at + HEARTBEAT_SECONDS
 
     return talk
@@ -152,8 +150,8 @@ def heartbeats(node: Node, plan: Plan, chance: random.Random) -> Callable[[float
 
 def transactions(node: Node, plan: Plan, chance: random.Random) -> Callable[[float], float]:
     def talk(at: float) -> float:
-        done = ask(node, at, plan.heartbeat + 12, 40, 0.002)
-        ask(node, done + 0.05, plan.heartbeat, 16, 0.003)
+        done = _ask(node, at, plan.heartbeat + 12, 40, 0.002)
+        _ask(node, done + 0.05, plan.heartbeat, 16, 0.003)
         return at + chance.uniform(1.0, 3.0)
 
     return talk
@@ -161,7 +159,7 @@ def transactions(node: Node, plan: Plan, chance: random.Random) -> Callable[[flo
 
 def asks(node: Node, _plan: Plan, chance: random.Random) -> Callable[[float], float]:
     def talk(at: float) -> float:
-        ask(node, at, chance.randint(30, 120), chance.choice((60, 90, 400, 1_200)), 0.004)
+        _ask(node, at, chance.randint(30, 120), chance.choice((60, 90, 400, 1_200)), 0.004)
         return at + chance.uniform(1.5, 10.0)
 
     return talk
@@ -227,8 +225,7 @@ def fetches(node: Node, plan: Plan, chance: random.Random) -> Callable[[float], 
             records = 1 + sum(1 + _chunks(client, batch) for batch in batches)
             pieces = 1 if size < 3_000 else chance.randint(1, 4)
             answer = Message(size, records, segments=records, pieces=pieces)
-            most = min(FETCH_WAIT, 1.0 / plan.rate)
-            after = 0.3 if plan.steady else chance.uniform(0.001, most)
+            after = 0.3 if plan.steady else chance.uniform(0.001, FETCH_WAIT)
         else:
             answer, after = Message(21), FETCH_WAIT
         return node.exchange(at, Message(out, records_out), answer, after) + 0.0005

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from exporter.model import Endpoint, Library
+from tests.property.join_simulation.security import Bytes
 from tests.property.join_simulation.wires import Message, Wire
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
-    from tests.property.join_simulation.security import Bytes
     from tests.property.join_simulation.wires import Node
 
 OLD_JAVA = "2.1.0"

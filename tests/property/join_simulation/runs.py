@@ -8,17 +8,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from exporter.core.attribution import Attributor
-from exporter.model import Confidence
-from tests.property.join_simulation.accidents import plan_accidents
+from exporter.model import Confidence, Role
 from tests.property.join_simulation.host import Host
 from tests.property.join_simulation.laws import check_laws
 from tests.property.join_simulation.observer import READ_SECONDS, Observer
-from tests.property.join_simulation.population import populate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from exporter.model import Attribution
+    from tests.property.join_simulation.observer import Read
     from tests.property.join_simulation.wires import Wire
 
 # A rate is taken so long after the agent first read of a client.
@@ -79,8 +78,6 @@ def simulate(
 ) -> Result:
     """Run one world to its end."""
     host = Host(profile, seed, traits)
-    populate(host)
-    plan_accidents(host)
     observer = Observer(host)
     attributor = join()
     result = Result(seed, host.traits)
@@ -95,9 +92,9 @@ def simulate(
         result.laws_checked += check_laws(host, host.now)
         attributor.forget(gone)
         for read in reads:
-            for client in read.sample.reading.clients if read.process.victim is None else ():
+            for client in read.sample.reading.clients:
                 known_since.setdefault((read.process.source, client.client_id, client.instance), at)
-            attributor.update(read.sample, observer.connections, host.addresses_of)
+            attributor.update(read.sample, observer.connections, lambda _host: frozenset())
             result.reads += 1
             if tell and read.about:
                 tell(f"{at:.2f} {read.process.source}: {read.about}")
@@ -126,9 +123,7 @@ def _find_wrongs(result: Result, observer: Observer, attributor: Attributor, at:
             )
             confident = verdict is Verdict.CONFIDENT
             same = (
-                known
-                for known in result.wrongs
-                if known.story.split(";")[0] == story.split(";", maxsplit=1)[0]
+                known for known in result.wrongs if known.story.split(";")[0] == story.split(";")[0]
             )
             if next(same, None) is None:
                 result.wrongs.append(Wrong(result.seed, at, story, confident))
@@ -139,10 +134,7 @@ def judge(observer: Observer, wire: Wire, claim: Attribution | None) -> Verdict:
     if claim is None:
         return Verdict.UNKNOWN
     client = wire.node.client
-    process = observer.host.process_of(client)
-    if process.victim is not None:
-        # What an impostor says of its own sockets is its own affair.
-        return Verdict.UNKNOWN
+    process = observer.host.plans[client][0]
     stated = claim.client
     is_client = not client.hidden and (
         (stated.source, stated.kind, stated.client_id, stated.instance)

@@ -21,9 +21,6 @@ class Bytes(NamedTuple):
     incoming: int
 
 
-NO_BYTES = Bytes(0, 0)
-
-
 @dataclass(frozen=True)
 class Tls:
     """TLS as a client's stack and a broker (a JVM) speak it. `cost` is per record and writer."""
@@ -53,7 +50,7 @@ class Sasl:
     again: Bytes
     names_again: int
     messages_again: int
-    jitter: Bytes = NO_BYTES
+    jitter: Bytes = Bytes(0, 0)
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class Security:
 
     @property
     def cost(self) -> Bytes:
-        return self.tls.cost if self.tls else NO_BYTES
+        return self.tls.cost if self.tls else Bytes(0, 0)
 
     def records(self, size: int) -> int:
         """Return how many records that many bytes take when they are written at once."""

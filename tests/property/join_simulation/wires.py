@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 from exporter.model import ClientKind, Endpoint, Library, Role, TcpState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from exporter.model import NodeReading, SocketReading
-    from tests.property.join_simulation.security import Security
+    from tests.property.join_simulation.security import Bytes, Security
 
 # A client's thread counts bytes so long after it wrote or read them, a message a moment later.
 COUNT_SECONDS = 5e-6
@@ -30,7 +28,7 @@ class Total:
     def add(self, at: float, amount: int) -> None:
         """Let it grow, never before it grew last: bytes and a thread's work keep their order."""
         times = self.times
-        times.append(max(times[-1], at))
+        times.append(at if at > times[-1] else times[-1])
         self.totals.append(self.totals[-1] + amount)
 
     def at(self, moment: float) -> int:
@@ -120,9 +118,7 @@ class Node:
     wire: Wire | None = None
     next_at: float = float("inf")
     busy_until: float = 0.0
-    talk: Callable[[float], float] | None = None
-    """Does one exchange and says when the next is due."""
-    make_talk: Callable[..., Callable[[float], float]] | None = None
+    talk: object = None
     out: Total = field(default_factory=Total)
     incoming: Total = field(default_factory=Total)
     requests: Total = field(default_factory=Total)
@@ -225,9 +221,6 @@ class Client:
     nodes: dict[str, Node] = field(default_factory=dict)
     wires: list[Wire] = field(default_factory=list)
     stalls: list[tuple[float, float]] = field(default_factory=list)
-    stalled_until: float = 0.0
-    steady_from: float = 0.0
-    """From when on nothing that was planned happens to it."""
     started_at: float = 0.0
     ended_at: float = float("inf")
     largest_answer: int = 0
