@@ -13,7 +13,13 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.kubernetes.applications import include, inject, start_broker, upgrade
+from tests.kubernetes.applications import (
+    include,
+    inject,
+    start_broker,
+    start_without_sidecar,
+    upgrade,
+)
 from tests.kubernetes.cluster import REPOSITORY, Cluster
 from tests.kubernetes.images import bring_definitions, bring_images
 from tests.kubernetes.node import watch_from_the_node
@@ -44,6 +50,7 @@ def main(arguments: list[str]) -> int:
         other = inject(walk, servers)
         scrape(walk, stack, [included, other])
         upgraded = upgrade(walk, included)
+        start_without_sidecar(walk, servers)
         watch_from_the_node(walk)
         if "--rollups" in arguments:
             add_up(walk, stack, servers, upgraded)
