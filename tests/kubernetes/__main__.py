@@ -21,6 +21,7 @@ from tests.kubernetes.applications import (
     upgrade,
 )
 from tests.kubernetes.cluster import REPOSITORY, Cluster
+from tests.kubernetes.debugging import look_once
 from tests.kubernetes.images import bring_definitions, bring_images
 from tests.kubernetes.node import watch_from_the_node
 from tests.kubernetes.prometheus import scrape
@@ -50,7 +51,7 @@ def main(arguments: list[str]) -> int:
         other = inject(walk, servers)
         scrape(walk, stack, [included, other])
         upgraded = upgrade(walk, included)
-        start_without_sidecar(walk, servers)
+        look_once(walk, start_without_sidecar(walk, servers))
         watch_from_the_node(walk)
         if "--rollups" in arguments:
             add_up(walk, stack, servers, upgraded)

@@ -102,14 +102,15 @@ def _inject_into_closed_namespace(walk: Walk) -> None:
     walk.say("inject: a namespace that enforces `restricted` takes the pod with both labels")
 
 
-def start_without_sidecar(walk: Walk, servers: str) -> None:
+def start_without_sidecar(walk: Walk, servers: str) -> dict[str, Any]:
     """Start an application that says nothing of us, of another uid."""
     text = application(walk.artifacts, servers, name="returns", user=2000, pod={})
     walk.cluster.kubectl("apply", "-f", "-", text=text)
-    spec = walk.cluster.ready_pod("app.kubernetes.io/name=returns", SHOP)["spec"]
-    assert "initContainers" not in spec
-    assert "shareProcessNamespace" not in spec
+    pod = walk.cluster.ready_pod("app.kubernetes.io/name=returns", SHOP)
+    assert "initContainers" not in pod["spec"]
+    assert "shareProcessNamespace" not in pod["spec"]
     walk.say("an application without sidecar runs, of uid 2000")
+    return pod
 
 
 def upgrade(walk: Walk, before: dict[str, Any]) -> dict[str, Any]:
