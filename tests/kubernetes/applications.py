@@ -15,6 +15,7 @@ from tests.kubernetes.objects import (
     broker,
     client_values,
     restricted,
+    with_host_processes,
 )
 from tests.kubernetes.said import say_classes, say_groups_are_closed, say_groups_are_read
 from tests.kubernetes.walk import SHOP, ask
@@ -83,23 +84,32 @@ def inject(walk: Walk, servers: str) -> dict[str, Any]:
     walk.say(f"inject: the label {PROCESS_ACCESS} gave it access to the processes")
     say_classes(walk, pod, "proc_fd")
     say_groups_are_read(walk, pod)
-    _inject_into_closed_namespace(walk)
+    _inject_into_other_pods(walk)
     return pod
 
 
-def _inject_into_closed_namespace(walk: Walk) -> None:
+def _inject_into_other_pods(walk: Walk) -> None:
+    """What the API server makes of a closed pod, and of one that may not share processes."""
     walk.cluster.kubectl("create", "namespace", "closed")
     walk.cluster.kubectl(
         "label", "namespace", "closed", "pod-security.kubernetes.io/enforce=restricted"
     )
-    made = walk.cluster.kubectl(
-        "apply", "--dry-run=server", "-o", "json", "-f", "-", text=restricted()
-    )
-    spec = json.loads(made)["spec"]
+    spec = _dry_run(walk, restricted())
     assert spec["initContainers"][0]["name"] == "brokerwire"
     assert spec["initContainers"][0]["securityContext"]["runAsGroup"] == 0
     assert spec["shareProcessNamespace"] is True
     walk.say("inject: a namespace that enforces `restricted` takes the pod with both labels")
+    spec = _dry_run(walk, with_host_processes())
+    assert spec["initContainers"][0]["name"] == "brokerwire"
+    assert "shareProcessNamespace" not in spec
+    walk.say("inject: a pod with the host's processes gets the sidecar and shares none")
+
+
+def _dry_run(walk: Walk, text: str) -> dict[str, Any]:
+    """Return the spec of a pod as the API server would take it."""
+    made = walk.cluster.kubectl("apply", "--dry-run=server", "-o", "json", "-f", "-", text=text)
+    spec: dict[str, Any] = json.loads(made)["spec"]
+    return spec
 
 
 def start_without_sidecar(walk: Walk, servers: str) -> dict[str, Any]:

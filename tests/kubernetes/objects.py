@@ -185,6 +185,19 @@ def asks_for_the_sidecar() -> dict[str, Any]:
     }
 
 
+def with_host_processes() -> str:
+    """A pod that has the host's processes, asks for the sidecar, and for access to processes."""
+    labels = {"brokerwire/inject": "true", PROCESS_ACCESS: "true"}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "host", "namespace": "shop", "labels": labels},
+            "spec": {"hostPID": True, "containers": [{"name": "app", "image": BASE}]},
+        }
+    )
+
+
 def restricted() -> str:
     """A pod that Pod Security's strictest level takes, and that asks for all that the sidecar can."""
     return yaml.safe_dump(
