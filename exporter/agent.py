@@ -388,5 +388,6 @@ def _groups_text(groups: GroupsReading) -> str:
         )
     return (
         "client groups: no JVM's descriptors can be read here; where there is one, run the agent"
-        " under its uid with shareProcessNamespace: true"
+        " under its uid and gid in its process namespace (chart: sidecar.processAccess, or the"
+        " label brokerwire/process-access of the pod)"
     )

@@ -3,7 +3,7 @@
 set -euo pipefail
 
 command -v podman >/dev/null && command -v buildah >/dev/null && command -v runc >/dev/null &&
-  command -v mmdebstrap >/dev/null && exit 0
+  command -v iptables >/dev/null && command -v mmdebstrap >/dev/null && exit 0
 packages=(podman buildah runc conmon netavark aardvark-dns uidmap catatonit iptables nftables mmdebstrap golang-github-containers-common)
 echo "installing ${packages[*]}" >&2
 if ! command -v apt-get >/dev/null; then

@@ -117,6 +117,9 @@ def test_connections_are_told_apart(uid, namespaces, lab_artifacts, tmp_path, mo
         rung = "proc_fd" if is_same and is_shared else below
         assert {each["owner_rung"] for each in found} == {rung}
         assert ({each["process"] for each in found} == {"java"}) is (rung == "proc_fd")
+        # Which sockets are one client is known with the process, and nothing is made up without.
+        client = 1 if rung == "proc_fd" else None
+        assert {each["client_number"] for each in found} == {client}
         findings = here.ask("/api/v1/findings")["findings"]
         assert ALERT in {each["name"] for each in findings}
         if not is_shared and not is_same:

@@ -20,9 +20,11 @@ from tests.helm.tools import (
     SHAPES,
     application_chart,
     conform,
+    deployment_in,
     objects_of,
     render,
     run,
+    sidecar_of,
     tool,
     write_schemas,
 )
@@ -61,22 +63,11 @@ def as_dependency(shape: Path, folder: Path) -> Path:
     return values
 
 
-def sidecar_of(deployment: dict, where: str) -> dict:
-    spec = deployment["spec"]["template"]["spec"]
-    (found,) = [each for each in spec.get(where, ()) if each["name"] == "brokerwire"]
-    return found
-
-
 def config_of(deployment: dict, folder: Path):
     text = deployment["spec"]["template"]["metadata"]["annotations"]["brokerwire/config"]
     file = folder / "brokerwire.yaml"
     file.write_text(text)
     return read_settings(str(file))
-
-
-def deployment_in(text: str) -> dict:
-    (found,) = [each for each in objects_of(text) if each["kind"] == "Deployment"]
-    return found
 
 
 def test_lint_is_content():

@@ -70,6 +70,20 @@ def objects_of(text: str) -> list[dict[str, Any]]:
     return [found for found in yaml.safe_load_all(text) if found]
 
 
+def deployment_in(text: str) -> dict[str, Any]:
+    """Return the only Deployment of what was rendered."""
+    (found,) = [each for each in objects_of(text) if each["kind"] == "Deployment"]
+    return found
+
+
+def sidecar_of(deployment: dict[str, Any], where: str) -> dict[str, Any]:
+    """Return our container from a list of the pod's spec, such as initContainers."""
+    spec = deployment["spec"]["template"]["spec"]
+    found: dict[str, Any]
+    (found,) = [each for each in spec.get(where, ()) if each["name"] == "brokerwire"]
+    return found
+
+
 def write_schemas(folder: Path, version: str) -> None:
     """Write a Kubernetes version's schemas the way kubeconform reads them: each whole in itself.
 

@@ -13,10 +13,18 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.kubernetes.applications import include, inject, start_broker, upgrade
+from tests.kubernetes.applications import (
+    include,
+    inject,
+    start_broker,
+    start_without_sidecar,
+    upgrade,
+)
 from tests.kubernetes.cluster import REPOSITORY, Cluster
+from tests.kubernetes.debugging import look_once
 from tests.kubernetes.images import bring_definitions, bring_images
 from tests.kubernetes.node import watch_from_the_node
+from tests.kubernetes.plain_yaml import kustomize
 from tests.kubernetes.prometheus import scrape
 from tests.kubernetes.release import install, uninstall
 from tests.kubernetes.rollups import add_up
@@ -43,7 +51,9 @@ def main(arguments: list[str]) -> int:
         included = include(walk, servers)
         other = inject(walk, servers)
         scrape(walk, stack, [included, other])
+        kustomize(walk, servers)
         upgraded = upgrade(walk, included)
+        look_once(walk, start_without_sidecar(walk, servers))
         watch_from_the_node(walk)
         if "--rollups" in arguments:
             add_up(walk, stack, servers, upgraded)

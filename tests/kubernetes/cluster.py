@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+from tests.kubernetes.troubles import troubles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,10 +65,21 @@ class Cluster:
         os.environ.update(
             FOLDER=str(self.folder), BIN=str(self.bin), KUBECONFIG=str(self.kubeconfig)
         )
-        run(SCRIPTS / "up.sh")
+        try:
+            run(SCRIPTS / "up.sh")
+        except BaseException:
+            # Some of it runs already, and nobody calls __exit__.
+            self._take_down()
+            raise
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            for text in troubles(self.kubectl):
+                print(text, end="\n\n", file=sys.stderr)
+        self._take_down()
+
+    def _take_down(self) -> None:
         subprocess.run([SCRIPTS / "down.sh"], check=False, timeout=300)
 
     def kubectl(self, *arguments: str | Path, text: str | None = None) -> str:

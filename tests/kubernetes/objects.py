@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.lab.artifacts import Artifacts
 
 BASE = "localhost/brokerwire-base:bookworm"
+PROCESS_ACCESS = "brokerwire/process-access"
 RULES = REPOSITORY / "examples" / "jmx_exporter" / "brokerwire.yaml"
 PROPERTIES = """\
 process.roles=broker,controller
@@ -42,35 +43,47 @@ def _mounts() -> list[str]:
     return [str(folder.resolve()) for folder in folders]
 
 
-# Commands of tests/lab/control.py; the open pipe keeps the client alive. It works on commands side by
-# side, so each but the first waits for the answer before it.
+# Two clients in one process. Commands of tests/lab/control.py; the open pipe keeps the process alive.
+# It works on commands side by side, so each but the first waits for the answer before it.
+CLIENT_IDS = ("shop", "audit")
 CLIENT = r"""
 touch /tmp/said
 {
-  printf '1\tcreate\tkind=producer\tname=shop\tp.client.id=shop\tp.bootstrap.servers=%s\tp.connections.max.idle.ms=-1\n' "$SERVERS"
-  until grep -q '"id":"1"' /tmp/said; do sleep 0.5; done
+  for each in $CLIENT_IDS; do
+    printf '%s\tcreate\tkind=producer\tname=%s\tp.client.id=%s\tp.bootstrap.servers=%s\tp.connections.max.idle.ms=-1\n' $each $each $each "$SERVERS"
+    until grep -q "\"id\":\"$each\"" /tmp/said; do sleep 0.5; done
+  done
   sleep 3
-  printf '2\tsend\tname=shop\ttopic=orders\tpartitions=0\trounds=-1\tinterval_ms=500\tsize=10\twait=false\n'
+  for each in $CLIENT_IDS; do
+    printf '%s-sends\tsend\tname=%s\ttopic=orders\tpartitions=0\trounds=-1\tinterval_ms=500\tsize=10\twait=false\n' $each $each
+    until grep -q "\"id\":\"$each-sends\"" /tmp/said; do sleep 0.5; done
+  done
   sleep 1000000
 } | $JAVA | tee /tmp/said
 """
 
 
 def client_script(artifacts: Artifacts, servers: str) -> str:
-    """What starts a Java client of the lab with jmx_exporter: one producer, then its messages."""
+    """What starts a Java process of the lab with jmx_exporter: its producers, then their messages."""
     classes = (artifacts.client_classes["4.4.0"], artifacts.client_jars["4.4.0"] / "*")
     path = ":".join(map(str, classes))
     java = (
         f"{_java()} -Xmx256m -XX:+UseSerialGC"
         f" -javaagent:{artifacts.jmx_exporter}=127.0.0.1:9404:{RULES} -cp '{path}' LabClient"
     )
-    return CLIENT.replace("$JAVA", java).replace('"$SERVERS"', servers)
+    return (
+        CLIENT.replace("$JAVA", java)
+        .replace('"$SERVERS"', servers)
+        .replace("$CLIENT_IDS", " ".join(CLIENT_IDS))
+    )
 
 
 def agent_config() -> dict[str, Any]:
     """What the agent cannot know by itself: that idle closing is off, and where the metrics are."""
     return {
-        "clients": {"rules": [{"client_id": "shop", "connections_max_idle": "off"}]},
+        "clients": {
+            "rules": [{"client_id": each, "connections_max_idle": "off"} for each in CLIENT_IDS]
+        },
         "sources": {
             "java": [{"name": "orders", "url": "http://127.0.0.1:9404/metrics", "interval": "1s"}]
         },
@@ -78,14 +91,14 @@ def agent_config() -> dict[str, Any]:
 
 
 def client_values(artifacts: Artifacts, servers: str) -> dict[str, Any]:
-    """The values of an application with the sidecar under its own uid, in one PID namespace."""
+    """The values of an application whose sidecar may look into its processes."""
     return {
         "script": client_script(artifacts, servers),
         "mounts": _mounts(),
         "brokerwire": {
             "image": {"repository": "localhost/brokerwire", "tag": "e2e", "pullPolicy": "Never"},
             "dashboards": {"enabled": False},
-            "sidecar": {"runAsUser": 1000, "runAsGroup": 1000, "shareProcessNamespace": True},
+            "sidecar": {"processAccess": True},
             "config": agent_config(),
         },
     }
@@ -138,25 +151,24 @@ def broker(artifacts: Artifacts) -> str:
     )
 
 
-def injected(artifacts: Artifacts, servers: str) -> str:
-    """A Deployment that knows nothing of the sidecar but the label that asks for it."""
-    labels = {"app.kubernetes.io/name": "billing"}
+def application(
+    artifacts: Artifacts, servers: str, *, name: str, user: int, pod: dict[str, Any]
+) -> str:
+    """A Deployment of a Java client; `pod` has what its pods say of the sidecar, if anything."""
+    labels = {"app.kubernetes.io/name": name}
     return yaml.safe_dump(
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": "billing", "namespace": "shop", "labels": labels},
+            "metadata": {"name": name, "namespace": "shop", "labels": labels},
             "spec": {
                 "selector": {"matchLabels": labels},
                 "template": {
-                    "metadata": {
-                        "labels": {**labels, "brokerwire/inject": "true"},
-                        "annotations": {"brokerwire/config": yaml.safe_dump(agent_config())},
-                    },
+                    "metadata": {**pod, "labels": {**labels, **pod.get("labels", {})}},
                     "spec": {
                         "terminationGracePeriodSeconds": 1,
-                        "securityContext": {"runAsUser": 1000, "runAsGroup": 1000},
-                        "containers": [_container("billing", client_script(artifacts, servers))],
+                        "securityContext": {"runAsUser": user, "runAsGroup": user},
+                        "containers": [_container(name, client_script(artifacts, servers))],
                         "volumes": _volumes(),
                     },
                 },
@@ -165,8 +177,29 @@ def injected(artifacts: Artifacts, servers: str) -> str:
     )
 
 
+def asks_for_the_sidecar() -> dict[str, Any]:
+    """All that a pod says to be injected."""
+    return {
+        "labels": {"brokerwire/inject": "true"},
+        "annotations": {"brokerwire/config": yaml.safe_dump(agent_config())},
+    }
+
+
+def with_host_processes() -> str:
+    """A pod that has the host's processes, asks for the sidecar, and for access to processes."""
+    labels = {"brokerwire/inject": "true", PROCESS_ACCESS: "true"}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "host", "namespace": "shop", "labels": labels},
+            "spec": {"hostPID": True, "containers": [{"name": "app", "image": BASE}]},
+        }
+    )
+
+
 def restricted() -> str:
-    """A pod that Pod Security's strictest level takes, and that asks for the sidecar."""
+    """A pod that Pod Security's strictest level takes, and that asks for all that the sidecar can."""
     return yaml.safe_dump(
         {
             "apiVersion": "v1",
@@ -174,12 +207,13 @@ def restricted() -> str:
             "metadata": {
                 "name": "closed",
                 "namespace": "closed",
-                "labels": {"brokerwire/inject": "true"},
+                "labels": {"brokerwire/inject": "true", PROCESS_ACCESS: "true"},
             },
             "spec": {
                 "securityContext": {
                     "runAsNonRoot": True,
                     "runAsUser": 1000,
+                    "runAsGroup": 0,
                     "seccompProfile": {"type": "RuntimeDefault"},
                 },
                 "containers": [

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Build a real Kubernetes 1.36 from the Go module proxy, for `make e2e-kubernetes`: API server, controller manager,
-# scheduler, kubelet, kubectl, containerd; etcd comes from Debian. And a Prometheus that discovers pods: Debian's is
-# built without. About 18 minutes of CPU and 8 GB of disk.
+# scheduler, kubelet, kubectl, containerd; etcd and the CNI plugins come from Debian. And a Prometheus that discovers
+# pods: Debian's is built without. About 18 minutes of CPU and 8 GB of disk.
 # The folder is $BROKERWIRE_CACHE/kubernetes, or .cache/kubernetes in the repository; what is built is left alone.
 set -euo pipefail
 
@@ -17,12 +17,23 @@ export GOFLAGS="-buildvcs=false -p=2 -modcacherw"
 
 missing() { [ ! -x "$GOBIN/$1" ]; }
 
-if missing etcd; then
-  unpacked=$(mktemp -d "$folder/etcd.XXXXXX")
-  (cd "$unpacked" && apt-get -qq -o APT::Sandbox::User="$(id -un)" download etcd-server && dpkg -x etcd-server*.deb .)
-  mv "$unpacked/usr/bin/etcd" "$GOBIN/"
+# From Debian's packages, unpacked and not installed.
+from_debian() {
+  local package=$1 path=$2 target=$3 unpacked
+  unpacked=$(mktemp -d "$folder/$package.XXXXXX")
+  download() { (cd "$unpacked" && apt-get -qq -o APT::Sandbox::User="$(id -un)" download "$package"); }
+  if ! download 2>/dev/null; then
+    # The lists are missing or old.
+    if [ "$(id -u)" -eq 0 ]; then apt-get update -qq; else sudo apt-get update -qq; fi
+    download
+  fi
+  dpkg -x "$unpacked/$package"*.deb "$unpacked"
+  mv -T "$unpacked/$path" "$target"
   rm -rf "$unpacked"
-fi
+}
+missing etcd && from_debian etcd-server usr/bin/etcd "$GOBIN/etcd"
+# What gives a pod its network; without them no pod starts.
+[ -d "$folder/cni" ] || from_debian containernetworking-plugins usr/lib/cni "$folder/cni"
 
 programs=(kube-apiserver kubectl kubelet kube-controller-manager kube-scheduler)
 source=$folder/source/kubernetes-$KUBERNETES

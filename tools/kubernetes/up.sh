@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Start a real single-node Kubernetes of what build.sh built: etcd, API server, controller manager, scheduler,
-# containerd, kubelet. Root, runc and CNI plugins are needed; nothing outside $FOLDER and /run/brokerwire-containerd
+# containerd, kubelet. Root, runc and iptables are needed; nothing outside $FOLDER and /run/brokerwire-containerd
 # stays after down.sh. Made for a virtual machine without registry and with cgroup v1 as well as v2.
 #   FOLDER=/tmp/x tools/kubernetes/up.sh [api]     api: without a node
 set -euo pipefail
@@ -8,7 +8,15 @@ repository=$(cd "$(dirname "$0")/../.." && pwd)
 BIN=${BIN:-${BROKERWIRE_CACHE:-$repository/.cache}/kubernetes/bin}
 FOLDER=${FOLDER:-${BROKERWIRE_CACHE:-$repository/.cache}/kubernetes/cluster}
 API=127.7.7.7 NODE=10.244.255.1 MODE=${1:-full} SOCKET=/run/brokerwire-containerd/containerd.sock
+PLUGINS=$(dirname "$BIN")/cni
 export PATH=$BIN:$PATH
+needed() { echo "$1: run $2" >&2; exit 2; }
+for each in bridge host-local loopback portmap; do
+  [ -x "$PLUGINS/$each" ] || needed "there is no CNI plugin $PLUGINS/$each" tools/kubernetes/build.sh
+done
+for each in runc iptables; do
+  command -v $each >/dev/null || needed "there is no $each" tools/install_container_tools.sh
+done
 mkdir -p "$FOLDER"/{cni,log,pid}
 cd "$FOLDER"
 
@@ -31,7 +39,7 @@ K
 export KUBECONFIG=$FOLDER/kubeconfig
 
 start() { local name=$1; shift; setsid "$@" >"log/$name.log" 2>&1 </dev/null & echo $! >"pid/$name"; }
-wait_for() { local what=$1; shift; for _ in $(seq 240); do "$@" >/dev/null 2>&1 && return; sleep 0.5; done; echo "$what did not come up: see $FOLDER/log" >&2; exit 1; }
+wait_for() { local what=$1; shift; for _ in $(seq 240); do "$@" >/dev/null 2>&1 && return; sleep 0.5; done; echo "$what did not come up" >&2; tail -n 10 log/*.log >&2; exit 1; }
 
 ip addr show dev lo | grep -q "$NODE" || ip addr add $NODE/32 dev lo
 start etcd etcd --data-dir etcd --listen-client-urls http://$API:2379 --advertise-client-urls http://$API:2379 \
@@ -75,7 +83,7 @@ state = "/run/brokerwire-containerd"
       BinaryName = "$(command -v runc)"
       SystemdCgroup = false
   [plugins.'io.containerd.cri.v1.runtime'.cni]
-    bin_dirs = ["/usr/lib/cni"]
+    bin_dirs = ["$PLUGINS"]
     conf_dir = "$FOLDER/cni"
 K
 cat >kubelet.yaml <<K

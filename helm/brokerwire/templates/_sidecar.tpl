@@ -169,6 +169,30 @@ brokerwire/release: {{ .Release.Name }}
 {{- end -}}
 
 {{- /*
+The ids that the sidecar needs to look into the application's processes: the values', else those of the application. The
+kernel compares the gid, too. Its list: this chart's context, the pod's spec.
+*/ -}}
+{{- define "brokerwire.applicationIds" -}}
+{{- $sidecar := (index . 0).Values.sidecar -}}
+{{- $spec := index . 1 -}}
+{{- $pod := $spec.securityContext | default dict -}}
+{{- $own := (first $spec.containers).securityContext | default dict -}}
+{{- range $key := list "runAsUser" "runAsGroup" -}}
+{{- $id := get $sidecar $key -}}
+{{- if kindIs "invalid" $id -}}
+{{- $id = get (ternary $own $pod (hasKey $own $key)) $key -}}
+{{- end -}}
+{{- if or (kindIs "invalid" $id) (kindIs "string" $id) -}}
+{{- fail (printf "sidecar.processAccess needs the application's uid and gid, and its pod template has no %s: set runAsUser and runAsGroup in the pod's securityContext, or sidecar.%s" $key $key) -}}
+{{- end -}}
+{{- if and (eq $key "runAsUser") (lt (int64 $id) 1) -}}
+{{- fail "sidecar.processAccess: the application runs as root, which a sidecar without capabilities may not look into: give the application another uid, or leave processAccess off" -}}
+{{- end }}
+{{ $key }}: {{ int64 $id }}
+{{- end -}}
+{{- end -}}
+
+{{- /*
 The one line for an application's chart:
 
   template:
@@ -196,6 +220,11 @@ also sees what the other init containers connect to.
 {{- $_ := set $metadata "labels" (merge ($metadata.labels | default dict) (include "brokerwire.podLabels" $self | fromYaml)) -}}
 {{- $spec := $template.spec -}}
 {{- $container := include "brokerwire.container" $self | fromYaml -}}
+{{- if $self.Values.sidecar.processAccess -}}
+{{- range $key, $id := include "brokerwire.applicationIds" (list $self $spec) | fromYaml -}}
+{{- $_ := set $container.securityContext $key $id -}}
+{{- end -}}
+{{- end -}}
 {{- if eq (include "brokerwire.mode" $self) "native" -}}
 {{- $_ := set $container "restartPolicy" "Always" -}}
 {{- $_ := set $spec "initContainers" (prepend ($spec.initContainers | default list) $container) -}}
@@ -210,7 +239,7 @@ also sees what the other init containers connect to.
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- if $self.Values.sidecar.shareProcessNamespace -}}
+{{- if and (or $self.Values.sidecar.processAccess $self.Values.sidecar.shareProcessNamespace) (not $spec.hostPID) -}}
 {{- $_ := set $spec "shareProcessNamespace" true -}}
 {{- end -}}
 {{- with include "brokerwire.pullSecrets" $self | fromYamlArray -}}
