@@ -19,16 +19,14 @@ __all__ = [
     "record_type",
 ]
 
-import json
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
+
+from journal_schema import definitions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_DEFINITIONS: Final[dict[str, Any]] = json.loads(
-    resources.files("spark_rollups").joinpath("journal.schema.json").read_text("utf-8")
-)["$defs"]
+_DEFINITIONS: Final = definitions()
 
 KINDS: Final = ("agent", "connections", "finding")
 SCHEMA_VERSION: Final[int] = 1

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from journal_schema import schema
 from spark_rollups.simulate import command
 from spark_rollups.simulate.faults import parse_faults
 from spark_rollups.simulate.lines import batches_of
@@ -25,7 +26,7 @@ from spark_rollups.simulate.truth import Truth
 from tests.unit.journal_reduction import hourly_of, records_of, truth_of
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "spark_rollups" / "journal.schema.json").read_text("utf-8"))
+SCHEMA = schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 ALL_FAULTS = (
     "duplicates=0.05,disorder=0.1,garbage=0.01,newer=0.01,older=0.3,restarts=0.5,clock_steps=0.5"
