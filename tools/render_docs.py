@@ -27,7 +27,8 @@ _GROUPS = {
 }
 _ROOMS = {
     "exporter": ("", "sources", "core", "sinks", "alerts", "commands", "demo"),
-    "spark_rollups": ("", "transforms", "jobs", "simulate", "report", "commands"),
+    "spark_rollups": ("", "transforms", "jobs", "report", "commands"),
+    "fleet_simulator": ("",),
 }
 _DOCUMENTS = (
     "connections_document",
