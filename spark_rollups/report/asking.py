@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spark_rollups.tables import Tables
 
 _LATER: Final = {
+    "version_cohorts": {"bootstrap_waste_ms": "decimal(38,0)"},
     "coverage": {"agents_at_end": "bigint"},
     "surge": {"peak_opened_sum": "decimal(38,0)", "opened_ratio": "double"},
 }
@@ -58,6 +59,12 @@ class Reader:
     def standing(self, milliseconds: Any) -> float:
         """Return connections on average over the hours of the day that were seen."""
         return int(milliseconds or 0) / (HOUR_MS * self.hours_of_day)
+
+    def of_period(self, table: str) -> DataFrame | None:
+        """Return the rows of a table of hours of the period; None where it is not there."""
+        if not self._tables.exists(table):
+            return None
+        return known(self._tables, table).where(self._conditions["period"])
 
     def asked(self, table: str, query: str, **values: float) -> DataFrame:
         """Return what a query would; the table must be there."""

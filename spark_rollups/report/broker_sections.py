@@ -68,7 +68,7 @@ def brokers(digest: Digest) -> Section:
         else "None gets over max.connections."
     )
     if unknown:
-        verdict += f" Of {amount(unknown)} nobody told the limit."
+        verdict += f" The limit of {amount(unknown)} is unknown."
     verdict += of_all(len(named), len(ordered), "brokers")
     svg, png = draw(
         "brokers",
@@ -80,8 +80,8 @@ def brokers(digest: Digest) -> Section:
     return section(
         "brokers",
         "Headroom of the brokers",
-        "Dark: the peak of the period (never more). Pale: the forecast for a rolling restart of"
-        f" every client, expected plus bootstrap. Upright line: max.connections. {verdict}",
+        "Dark: the most in any minute of the period. Pale: the forecast for a restart of every"
+        f" client, expected plus bootstrap. Vertical line: max.connections. {verdict}",
         figure=Figure("brokers", svg, png),
         behind=table(heads, rows, f"Brokers.{of_all(len(rows), len(ordered), 'brokers')}"),
     )

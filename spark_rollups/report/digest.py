@@ -107,6 +107,8 @@ class Cohort(NamedTuple):
     connections: float
     waste: float
     efficiency: float | None
+    bootstrap_waste: float = 0.0
+    """Of `waste`, what the version decides on: unused bootstrap connections."""
 
 
 class Surge(NamedTuple):
@@ -146,17 +148,17 @@ class BrokerLoad(NamedTuple):
     kafka_cluster: str | None
     broker_id: int | None
     broker: str | None
-    connections: int
-    peak: int
-    forecast_peak: int
+    connections: int | None
+    peak: int | None
+    """Most in any minute of the period."""
+    forecast_peak: int | None
     max_connections: int | None
 
     @property
     def worst_share(self) -> float | None:
         """The greatest of all as a share of the limit."""
-        if not self.max_connections:
-            return None
-        return max(self.connections, self.peak, self.forecast_peak) / self.max_connections
+        known = [n for n in (self.connections, self.peak, self.forecast_peak) if n is not None]
+        return max(known) / self.max_connections if self.max_connections and known else None
 
 
 class Week(NamedTuple):

@@ -84,13 +84,13 @@ METRICS = (
     ),
     Metric(
         "kafka_client_fleet_broker_peak_connections",
-        "Most connections of watched clients to a broker in any hour of the period; never less"
-        " than it had of them. Beyond 200 brokers the rest adds up in `other`.",
+        "Most connections of watched clients to a broker in any minute of the period. Beyond 200"
+        " brokers the rest adds up in `other`.",
         ("kafka_cluster", "broker_id"),
     ),
     Metric(
         "kafka_client_fleet_broker_forecast_connections",
-        "Connections to a broker if every client restarted, one after the other.",
+        "Connections to a broker if every client restarted at once; absent where it is unknown.",
         ("kafka_cluster", "broker_id"),
     ),
     Metric(

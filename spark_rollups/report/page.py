@@ -13,6 +13,8 @@ from spark_rollups.report.markup import Markup, element
 from spark_rollups.report.words import when
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spark_rollups.report.digest import Digest
 
 # By its package and not by a path: on a cluster all this comes out of a zip.
@@ -38,10 +40,10 @@ _ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The finished document and its drawings by name."""
+    """The finished document, and its drawings by name, each drawn as a picture when called."""
 
     html: str
-    pictures: dict[str, bytes]
+    pictures: dict[str, Callable[[], bytes]]
 
 
 def render(digest: Digest) -> Report:

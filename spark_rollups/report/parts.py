@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from spark_rollups.report.markup import Markup, element
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Figure:
 
     name: str
     svg: Markup
-    png: bytes
+    png: Callable[[], bytes]
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,7 @@ def cohorts(reader: Reader) -> tuple[tuple[Cohort, ...], int]:
             reader.standing(row["connection_ms"]),
             reader.standing(row["waste_ms"]),
             row["efficiency"],
+            reader.standing(row["bootstrap_waste_ms"]),
         )
         for row in rows
     )

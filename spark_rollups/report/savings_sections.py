@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["cohorts", "findings", "fixes_of", "savings", "wasters"]
+__all__ = ["cohorts", "findings", "fixes_of", "savings", "updates", "wasters"]
 
+import re
+from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,9 +27,13 @@ from spark_rollups.report.words import (
 )
 
 if TYPE_CHECKING:
-    from spark_rollups.report.digest import Digest, Saving
+    from collections.abc import Sequence
+
+    from spark_rollups.report.digest import Cohort, Digest, Saving
 
 _MOST_COHORTS = 12
+_LEAST_GAIN = 0.1
+"""Connections a client, on average over the day, that an update must save to be worth a word."""
 
 
 def fixes_of(digest: Digest) -> list[Saving]:
@@ -122,7 +128,8 @@ def cohorts(digest: Digest) -> Section:
     ]
     rows = [
         (name, amount(c.clients), amount(c.connections), amount(c.waste),
-         f"{c.waste / c.clients:.2f}", percent(c.efficiency))
+         f"{c.waste / c.clients:.2f}", f"{c.bootstrap_waste / c.clients:.2f}",
+         percent(c.efficiency))
         for name, c in named
     ]  # fmt: skip
     if not rows:
@@ -136,15 +143,42 @@ def cohorts(digest: Digest) -> Section:
         bar_heights(len(bars)),
         "Wasted connections for each client by library version",
     )
-    heads = ("version", "clients#", "held#", "wasted#", "wasted a client#", "efficiency#")
+    heads = (
+        *("version", "clients#", "held#", "wasted#", "wasted per client#"),
+        *("of it unused bootstrap#", "efficiency#"),
+    )
     return section(
         "versions",
         "Library versions",
-        "Wasted connections for each client. Where an old version stands out, update it."
+        "Wasted connections per client. A version decides on its unused bootstrap connections;"
+        " instances and idle timeouts are the application's."
+        + updates(shown)
         + of_all(len(rows), digest.lengths.cohorts, "versions"),
         figure=Figure("versions", svg, png),
         behind=table(heads, rows, "Versions"),
     )
+
+
+def updates(cohorts: Sequence[Cohort]) -> str:
+    """Say which versions an update would help: those with more left open than the newest one."""
+    by_library: dict[str, list[tuple[tuple[int, ...], Cohort]]] = defaultdict(list)
+    for cohort in cohorts:
+        if re.fullmatch(r"\d{1,6}(\.\d{1,6}){1,3}", cohort.library_version or ""):
+            version = tuple(map(int, str(cohort.library_version).split(".")))
+            by_library[str(cohort.library)].append((version, cohort))
+    says = []
+    for library, found in sorted(by_library.items()):
+        newest = max(found, key=lambda each: each[0])
+        best = max(each.bootstrap_waste / each.clients for v, each in found if v == newest[0])
+        older = {
+            str(each.library_version)
+            for version, each in found
+            if version < newest[0] and each.bootstrap_waste / each.clients > best + _LEAST_GAIN
+        }
+        if older:
+            names = ", ".join(sorted(older))
+            says.append(f" Update {printable(library, 30)} {names} to {newest[1].library_version}.")
+    return "".join(says)
 
 
 def findings(digest: Digest) -> Section:

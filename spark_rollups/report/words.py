@@ -38,7 +38,14 @@ class Fix(NamedTuple):
 FIXES = {
     "fewer_bootstrap_servers": Fix(
         "List two bootstrap servers",
-        "Clients that list every broker connect to each twice, and never use the first one again.",
+        "Java clients never use a bootstrap connection again once they know the brokers. List two"
+        " servers instead of all, and keep connections.max.idle.ms at its default, which closes"
+        " what is left after 9 minutes.",
+    ),
+    "update_librdkafka": Fix(
+        "Update librdkafka to 2.10 or later",
+        "Older versions keep a bootstrap connection whose address is not the advertised one,"
+        " however few servers are listed.",
     ),
     "idle_closing_on": Fix(
         "Let clients close idle connections",

@@ -78,6 +78,12 @@ def frames_of(spark):
             "CAST(600 AS DECIMAL(38,0)) AS minutes_expected",
         ),
         "hourly": by_reason.unionByName(by_pair),
+        # Two for each service in one minute; a third of them were there in another one.
+        "brokers": brokers.selectExpr(
+            f"{hour.format(HOURS - 1)} AS hour", "kafka_cluster", "broker_id", "broker", "connections",
+            "connections AS expected", "max_connections", "1L AS series",
+            f"transform(sequence(1, 60), n -> IF(n = 7, {2 * SERVICES}L, 1L)) AS minute_connections",
+        ),
         "daily": services.crossJoin(spark.sql(f"SELECT * FROM {ended}")),
         "savings": brokers.crossJoin(fixes).selectExpr(
             "*", f"CAST(IF(fix = 'idle_closing_on', {24 * HOUR_MS}, 0) AS DECIMAL(38,0)) AS connection_ms",
