@@ -73,6 +73,8 @@ class Waster(NamedTuple):
     share: float | None
     """Of the waste of its cluster."""
     reason: str | None
+    by_hour: tuple[float | None, ...] = ()
+    """What the whole service wasted in each hour of the period."""
 
 
 class ServiceWaste(NamedTuple):
@@ -153,6 +155,8 @@ class BrokerLoad(NamedTuple):
     """Most in any minute of the period."""
     forecast_peak: int | None
     max_connections: int | None
+    by_hour: tuple[int | None, ...] = ()
+    """The most in any minute of each hour of the period, of those that are nearest to the limit."""
 
     @property
     def worst_share(self) -> float | None:

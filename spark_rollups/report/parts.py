@@ -27,6 +27,8 @@ class Section:
     """A part of the page, with the drawings in it."""
 
     html: Markup
+    title: str
+    name: str = ""
     figures: tuple[Figure, ...] = ()
 
 
@@ -80,4 +82,4 @@ def section(
     if behind is not None:
         inside.append(element("details", element("summary", "The figures behind it"), behind))
     html = element("section", *inside, id=name, aria_labelledby=f"{name}-title")
-    return Section(html, (figure,) if figure else ())
+    return Section(html, title, name, (figure,) if figure else ())

@@ -15,10 +15,13 @@ from spark_rollups.transforms.brokers import by_broker, identified, known_ids, p
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from pyspark.sql import DataFrame
+
     from spark_rollups.report.asking import Reader
 
 _MOST: Final = 10
-_OF_PERIOD: Final = ("peak", "max_connections")
+_MOST_COURSES: Final = 24
+_IDENTITY: Final = ("kafka_cluster", "broker_id", "unnamed")
 
 
 def surges(reader: Reader) -> tuple[tuple[Surge, ...], int]:
@@ -84,12 +87,19 @@ def _place(
 
 def brokers(reader: Reader) -> tuple[BrokerLoad, ...]:
     """Return every broker: there are as many as somebody runs, whatever the size of the fleet."""
-    peaks = {_identity(row): row for row in _peaks(reader)}
+    by_hour = _by_hour(reader)
+    peaks = {} if by_hour is None else {_identity(row): row for row in _peaks(by_hour)}
     forecasts = {
         _identity(row): row for row in reader.rows("forecast", "SELECT * FROM {t} WHERE {day}")
     }
-    loads = [_load(forecasts.get(key), peaks.get(key)) for key in {**forecasts, **peaks}]
-    return tuple(sorted(loads, key=_worst_first))
+    made = {key: _load(forecasts.get(key), peaks.get(key)) for key in {**forecasts, **peaks}}
+    ordered = sorted(made, key=lambda key: _worst_first(made[key]))
+    if by_hour is not None:
+        courses = reader.course(by_hour, ordered[:_MOST_COURSES], _IDENTITY, "peak")
+        for key, values in courses.items():
+            course = tuple(None if value is None else int(value) for value in values)
+            made[key] = made[key]._replace(by_hour=course)
+    return tuple(made[key] for key in ordered)
 
 
 def _worst_first(load: BrokerLoad) -> tuple[float, str, int, str]:
@@ -107,26 +117,33 @@ def _load(forecast: Any, peaked: Any) -> BrokerLoad:
     """Put together what is known of a broker; what is not known is None."""
     either = forecast or peaked
     limits = [row["max_connections"] for row in (forecast, peaked) if row is not None]
-    figures = (
-        forecast and forecast["connections"],
-        peaked and peaked["peak"],
-        forecast and forecast["forecast_peak"],
+    return BrokerLoad(
+        either["kafka_cluster"],
+        either["broker_id"],
+        either["broker"],
+        _count(forecast, "connections"),
+        _count(peaked, "peak"),
+        _count(forecast, "forecast_peak"),
         max((limit for limit in limits if limit is not None), default=None),
     )
-    names = either["kafka_cluster"], either["broker_id"], either["broker"]
-    return BrokerLoad(*names, *(None if each is None else int(each) for each in figures))
 
 
-def _peaks(reader: Reader) -> list[Any]:
-    """Return the greatest minute of each broker in the period."""
+def _count(row: Any, name: str) -> int | None:
+    return None if row is None or row[name] is None else int(row[name])
+
+
+def _by_hour(reader: Reader) -> DataFrame | None:
+    """Return what each broker held in each hour of the period."""
     rows = reader.of_period("brokers")
     if rows is None:
-        return []
-    by_hour = by_broker(identified(rows, known_ids(rows)), ("hour",))
+        return None
+    return by_broker(identified(rows, known_ids(rows)), ("hour",)).withColumn("peak", peak())
+
+
+def _peaks(by_hour: DataFrame) -> list[Any]:
+    """Return the greatest minute of each broker in the period."""
+    greatest = (F.max(name).alias(name) for name in ("peak", "max_connections"))
     found: list[Any] = (
-        by_hour.withColumn("peak", peak())
-        .groupBy("kafka_cluster", "broker_id", "unnamed")
-        .agg(F.min("broker").alias("broker"), *(F.max(name).alias(name) for name in _OF_PERIOD))
-        .collect()
+        by_hour.groupBy(*_IDENTITY).agg(F.min("broker").alias("broker"), *greatest).collect()
     )
     return found

@@ -14,6 +14,7 @@ from spark_rollups.report.digest import HOUR_MS
 from spark_rollups.report.markup import element
 from spark_rollups.report.parts import Figure, Section, section, table
 from spark_rollups.report.plots_of_bars import bar_heights, plot_bars
+from spark_rollups.report.sparks import spark
 from spark_rollups.report.words import (
     FIXES,
     amount,
@@ -41,7 +42,7 @@ def fixes_of(digest: Digest) -> list[Saving]:
     return sorted(digest.savings, key=lambda each: (-each.connections, -each.opened, each.fix))
 
 
-def savings(digest: Digest) -> Section:
+def savings(digest: Digest) -> Section | None:
     """Say what each fix would save."""
     rows, bars = [], []
     for each in fixes_of(digest):
@@ -61,8 +62,11 @@ def savings(digest: Digest) -> Section:
             bars.append((title, each.connections, fewer(each.connections), "good"))
     heads = ("fix", "connections saved#", "openings saved an hour#", "most of a broker's limit")
     behind = table(heads, rows, "What each fix would save")
+    if not rows:
+        return None
     if not bars:
-        return section("savings", "What each fix would save", "Nothing to save.", behind)
+        says = "No standing connections, but openings."
+        return section("savings", "What each fix would save", says, behind)
     svg, png = draw(
         "savings",
         partial(plot_bars, bars=bars),
@@ -78,7 +82,7 @@ def savings(digest: Digest) -> Section:
     )
 
 
-def wasters(digest: Digest) -> Section:
+def wasters(digest: Digest) -> Section | None:
     """Name the services that waste most."""
     shown = sorted(digest.wasters, key=lambda waster: -waster.waste)
     most = max((waster.waste for waster in shown), default=0) or 1
@@ -96,22 +100,34 @@ def wasters(digest: Digest) -> Section:
         )
         bar = element("span", class_="bar", style=f"width: {6 * waster.waste / most:.2f}rem")
         wasted = element("td", amount(waster.waste), bar, class_="n")
+        course = spark(waster.by_hour, "wasted connections of the service, hour by hour")
         rows.append(
-            (who, wasted, amount(waster.connections), percent(waster.efficiency),
-             percent(waster.share), reason_words(waster.reason))
+            (who, wasted, element("td", course), amount(waster.connections),
+             percent(waster.efficiency), percent(waster.share), reason_words(waster.reason))
         )  # fmt: skip
-    heads = ("service", "wasted#", "held#", "efficiency#", "of its cluster's waste#", "mostly")
+    if not rows:
+        return None
+    heads = (
+        "service",
+        "wasted#",
+        "by hour#",
+        "held#",
+        "efficiency#",
+        "of its cluster's waste#",
+        "mostly",
+    )
     return section(
         "wasters",
         "Who wastes most",
         f"Connections on average on {digest.day:%d %b %Y}; "
         f"{amount(digest.lengths.services)} services waste any."
-        " A service has a row for each of its libraries and kinds of clients.",
+        " A service has a row for each of its libraries and kinds of clients; its course by hour is"
+        " that of the whole service.",
         table(heads, rows, "Top wasters"),
     )
 
 
-def cohorts(digest: Digest) -> Section:
+def cohorts(digest: Digest) -> Section | None:
     """Compare versions of libraries by waste for each client."""
     shown = [cohort for cohort in digest.cohorts if cohort.clients and cohort.library]
     shown.sort(key=lambda cohort: -cohort.waste / cohort.clients)
@@ -133,7 +149,7 @@ def cohorts(digest: Digest) -> Section:
         for name, c in named
     ]  # fmt: skip
     if not rows:
-        return section("versions", "Library versions", "No library version is known.")
+        return None
     bars = [
         (name, c.waste / c.clients, f"{c.waste / c.clients:.2f}", "violet") for name, c in named
     ]
@@ -181,7 +197,7 @@ def updates(cohorts: Sequence[Cohort]) -> str:
     return "".join(says)
 
 
-def findings(digest: Digest) -> Section:
+def findings(digest: Digest) -> Section | None:
     """List what the agents found, and for how long it was true."""
     rows = [
         (
@@ -199,5 +215,5 @@ def findings(digest: Digest) -> Section:
         len(rows), digest.lengths.findings, "findings"
     )
     if not rows:
-        return section("findings", "Findings", "The agents found nothing.")
+        return None
     return section("findings", "Findings", says, table(heads, rows, "Findings of the agents"))

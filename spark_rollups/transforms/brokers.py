@@ -82,5 +82,5 @@ def peak() -> Column:
 
 
 def _sums(column: str) -> Column:
-    each = [F.sum(F.get(column, F.lit(minute))) for minute in range(MINUTES)]
-    return F.when(F.coalesce(*each).isNotNull(), F.array(*each)).alias(_BY_MINUTE)
+    each = ", ".join(f"sum(get({column}, {minute}))" for minute in range(MINUTES))
+    return F.when(F.max(column).isNotNull(), F.expr(f"array({each})")).alias(_BY_MINUTE)

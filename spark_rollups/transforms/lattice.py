@@ -24,8 +24,6 @@ from pyspark.sql import functions as F
 from spark_rollups.schemas import COUNTERS, DIMENSIONS, INTERVALS, MINUTES, STATES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import Column, DataFrame
 
 _HOUR_MS: Final = 3_600_000
@@ -74,25 +72,19 @@ def reduce_records(parsed: DataFrame) -> DataFrame:
         *(F.max(name).alias(name) for name in (*COUNTERS, *INTERVALS)),
         *(F.max(_packed(name)).alias(f"state_{name}") for name in STATES),
         F.bit_or(F.expr(f"shiftleft(1L, {_MINUTE})")).alias("minutes"),
-        _by_minute(
-            F.when(F.col(_MINUTE) == minute, F.least("peak_connections", F.lit(_GREATEST_PEAK)))
-            for minute in range(MINUTES)
-        ),
-        F.min("since_ms").alias("since_ms"),
-        F.min("seq").alias("seq_least"),
-        F.max("seq").alias("seq_greatest"),
-        F.min("at_ms").alias("at_least"),
-        F.max("at_ms").alias("at_greatest"),
+        _by_minute(f"IF({_MINUTE} = {{at}}, least(peak_connections, {_GREATEST_PEAK}), NULL)"),
     )
 
 
-def _by_minute(peaks: Iterator[Column]) -> Column:
+def _by_minute(peak: str) -> Column:
     """Return the greatest of each minute; of who has no connections, nothing instead of 60 nulls.
 
-    Sixty numbers and no map or list: those Spark would make by sorting all records.
+    Sixty numbers and no map or list: those Spark would make by sorting all records. As one text:
+    sixty columns of Python's cost a second of conversation with the JVM.
     """
-    greatest = [F.max(peak.cast("long")) for peak in peaks]
-    return F.when(F.coalesce(*greatest).isNotNull(), F.array(*greatest)).alias("minute_peaks")
+    each = (f"max({peak.format(at=minute)})" for minute in range(MINUTES))
+    array = F.expr(f"array({', '.join(each)})")
+    return F.when(F.exists(array, F.isnotnull), array).alias("minute_peaks")
 
 
 def _packed(name: str) -> Column:
@@ -117,7 +109,7 @@ def good_rows(reduced: DataFrame, *, twins: bool = True) -> DataFrame:
         *(F.max(name).alias(name) for name in GREATEST),
         *(F.min(name).alias(name) for name in LEAST),
         F.bit_or("minutes").alias("minutes"),
-        _by_minute(F.get("minute_peaks", F.lit(minute)) for minute in range(MINUTES)),
+        _by_minute("get(minute_peaks, {at})"),
     )
 
 
