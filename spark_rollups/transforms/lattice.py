@@ -73,6 +73,11 @@ def reduce_records(parsed: DataFrame) -> DataFrame:
         *(F.max(_packed(name)).alias(f"state_{name}") for name in STATES),
         F.bit_or(F.expr(f"shiftleft(1L, {_MINUTE})")).alias("minutes"),
         _by_minute(f"IF({_MINUTE} = {{at}}, least(peak_connections, {_GREATEST_PEAK}), NULL)"),
+        F.min("since_ms").alias("since_ms"),
+        F.min("seq").alias("seq_least"),
+        F.max("seq").alias("seq_greatest"),
+        F.min("at_ms").alias("at_least"),
+        F.max("at_ms").alias("at_greatest"),
     )
 
 

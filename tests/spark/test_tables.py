@@ -26,7 +26,8 @@ def journal_of(folder, name="a", hours=1, begin=0):
 
 
 def sent(tables):
-    return [int(row["bytes_out"]) for row in tables.read("hourly").orderBy("hour").collect()]
+    rows = tables.read("hourly").orderBy("hour").select("bytes_out").collect()
+    return [row[0] and int(row[0]) for row in rows]
 
 
 def test_a_relative_folder_is_below_the_working_directory(spark, tmp_path):
@@ -73,7 +74,7 @@ def test_tables_made_before_a_field_was_added_take_a_batch(aged, tables, tmp_pat
     rows = aged.read("silver").where("kind = 'connections'").orderBy("hour")
     assert [row["bytes_out"] for row in rows.collect()] == [None, 1200]
     # What the first hour sent is not known: it is counted where the counter is first seen.
-    assert sent(aged) == [1200]
+    assert sent(aged) == [None, 1200]
     assert sent(tables) == [600, 600]
 
 
