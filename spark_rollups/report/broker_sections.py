@@ -66,9 +66,7 @@ def brokers(digest: Digest) -> Section | None:
     over = sum((load.worst_share or 0) > 1 for load in digest.brokers)
     unknown = sum(load.max_connections is None for load in digest.brokers)
     verdict = (
-        f"{amount(over)} may get over max.connections."
-        if over
-        else "None gets over max.connections."
+        f"{amount(over)} may exceed max.connections." if over else "None exceeds max.connections."
     )
     if unknown:
         verdict += f" The limit of {amount(unknown)} is unknown."
@@ -88,13 +86,13 @@ def brokers(digest: Digest) -> Section | None:
         "Headroom of the brokers",
         "Dark: the most in any minute of the period. Pale: the forecast for a restart of every"
         f" client, expected plus bootstrap. Vertical line: max.connections. {verdict}",
-        figure=Figure("brokers", svg, png),
-        behind=table(
+        table(
             heads,
             rows,
             "By hour: the most in any minute; the solid line is the limit, the dashed one the"
             f" forecast.{of_all(len(rows), len(ordered), 'brokers')}",
         ),
+        figure=Figure("brokers", svg, png),
     )
 
 

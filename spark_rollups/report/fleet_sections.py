@@ -37,7 +37,7 @@ def headline(digest: Digest) -> Section:
     """Say in one sentence and five figures how the fleet is."""
     wasted = f"{amount(digest.wasted)} of {amount(digest.connections)}"
     cards = [
-        _card("Efficiency", percent(digest.efficiency), "of connection time served somebody"),
+        _card("Efficiency", percent(digest.efficiency), "of connection time is useful"),
         _card("Wasted", amount(digest.wasted), f"of {amount(digest.connections)} connections held"),
     ]
     fixes = fixes_of(digest)
@@ -53,10 +53,10 @@ def headline(digest: Digest) -> Section:
         bad = (worst.worst_share or 0) > 1
         cards.append(_card("Fullest broker", percent(worst.worst_share), text, bad=bad))
     cover = digest.coverage
-    text = f"of {digest.hours_in_period} hours; the rest nobody saw"
+    text = f"of the minutes of {digest.hours_in_period} hours"
     cards.append(_card("Seen", percent(cover), text, bad=cover is None or cover < _FULL))
     says = (
-        f"On average {wasted} connections served nobody"
+        f"On average {wasted} connections are wasted"
         f" ({amount(digest.services)} services, {amount(digest.clients)} clients)."
     )
     html = element(
@@ -131,7 +131,7 @@ def seen(digest: Digest) -> Section:
     ]
     says = (
         f"{percent(digest.coverage)} of the minutes were seen. "
-        f"{amount(missing)} of {amount(digest.hours_in_period)} hours were seen by nobody, "
+        f"{amount(missing)} of {amount(digest.hours_in_period)} hours have no data, "
         f"{amount(len(partly))} only in part. What was not seen is in no figure of this page."
     )
     if not digest.whole:
@@ -160,7 +160,7 @@ def seen(digest: Digest) -> Section:
         parts.append(table(("reason", "texts#", "bytes#"), set_aside, caption))
     else:
         parts.append(element("p", "Every text could be read: nothing was set aside."))
-    return section("seen", "What was not seen", says, *parts)
+    return section("seen", "Coverage", says, *parts)
 
 
 def _card(name: str, value: str, text: str, *, bad: bool = False) -> Markup:

@@ -119,15 +119,15 @@ def fewer(value: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Write a share; never 100 % or 0 % for what is only nearly so."""
+    """Write a share; never 100% or 0% for what is only nearly so."""
     if share is None:
         return _NOTHING
     shown = f"{share * 100:.0f}"
     if shown == "100" and share < 1:
-        return f"{min(share * 100, 99.9):.1f} %"
+        return f"{min(share * 100, 99.9):.1f}%"
     if shown == "0" and share > 0:
-        return "< 1 %"
-    return f"{shown} %"
+        return "< 1%"
+    return f"{shown}%"
 
 
 def reason_words(reason: str | None) -> str:
