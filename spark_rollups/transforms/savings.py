@@ -6,11 +6,10 @@ __all__ = ["savings"]
 
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from spark_rollups.transforms.brokers import identified, known_ids
-from spark_rollups.transforms.measures import ratio, total
+from spark_rollups.transforms.measures import beside, ratio, total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -53,7 +52,8 @@ def savings(days: DataFrame) -> DataFrame:
         .withColumns({"fix": F.lit("client_kept"), "short": short, "waste_ms": F.lit(0)})
         .where("short > 0")
     )
-    broker = Window.partitionBy(*place)
+    # Whoever wastes nothing may be the only one that knows it.
+    limit = days.groupBy(*place).agg(F.max("broker_max_connections").alias("max_connections"))
     groups = (
         standing.where("fix IS NOT NULL AND (waste_ms > 0 OR opened > 0)")
         .withColumn("short", F.when(F.col("fix") == "probe_less", F.col("opened")))
@@ -61,16 +61,15 @@ def savings(days: DataFrame) -> DataFrame:
         .groupBy(*place, "fix")
         .agg(
             F.min("broker").alias("broker"),
-            F.max("broker_max_connections").alias("limit_here"),
             total(F.col("waste_ms")).alias("connection_ms"),
             total(F.col("short")).alias("opened_saved"),
             F.hll_sketch_estimate(F.hll_union_agg("clients_sketch")).alias("clients"),
         )
     )
-    joined = groups.withColumn("max_connections", F.max("limit_here").over(broker))
+    joined = beside(groups, limit, place, "max_connections")
     saved = ratio(F.col("connection_ms"), F.lit(_DAY_MS))
     return (
-        joined.drop("unnamed", "limit_here")
+        joined.drop("unnamed")
         .withColumn("connections_saved", saved)
         .withColumn("share_of_limit", ratio(F.col("connections_saved"), F.col("max_connections")))
     )
