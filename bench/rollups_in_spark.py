@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from spark_rollups.jobs.sources import texts_of_files
 from spark_rollups.session import spark_session
-from spark_rollups.transforms.hourly import hourly
+from spark_rollups.transforms.hourly import hourly, series_of
 from spark_rollups.transforms.increments import increments
 from spark_rollups.transforms.lattice import KEY, good_rows, reduce_records
 from spark_rollups.transforms.parse import parse
@@ -58,7 +58,7 @@ def _rollups(spark: SparkSession, source: str, out: str) -> None:
     good.write.parquet(f"{out}/silver.parquet")
     reduced.unpersist()
     silver = spark.read.parquet(f"{out}/silver.parquet")
-    hourly(increments(silver)).write.parquet(f"{out}/hourly.parquet")
+    hourly(series_of(increments(silver))).write.parquet(f"{out}/hourly.parquet")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,17 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-from spark_rollups.commands import batch, package, refresh, report, simulate, stream, vacuum
+from spark_rollups.commands import (
+    batch,
+    optimize,
+    package,
+    refresh,
+    report,
+    retain,
+    simulate,
+    stream,
+    vacuum,
+)
 from spark_rollups.commands.arguments import talk
 from spark_rollups.errors import MissingPartError, RollupsError, UsageError
 from spark_rollups.mistakes import as_mistake, without_secrets
@@ -30,7 +40,7 @@ USAGE = 2
 MISSING = 3
 INTERRUPTED = 130
 
-_COMMANDS = (simulate, batch, stream, refresh, vacuum, report, package)
+_COMMANDS = (simulate, batch, stream, refresh, optimize, retain, vacuum, report, package)
 
 
 def entry_point() -> None:

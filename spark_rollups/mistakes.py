@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-_PARTS: Final = frozenset({"delta", "matplotlib", "prometheus_client"})
+_PARTS: Final = frozenset({"delta", "jinja2", "matplotlib", "prometheus_client", "pyspark"})
 _SECRET: Final = re.compile(r"password|secret|token|jaas|credential|\.key", re.IGNORECASE)
 _QUOTED: Final = re.compile(r"[\"']([^\"']+)[\"']")
 _HIDDEN: Final = "[hidden]"

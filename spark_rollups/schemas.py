@@ -12,23 +12,24 @@ __all__ = [
     "KINDS",
     "LIFETIME_BOUNDS_MS",
     "LIFETIME_COLUMNS",
+    "MINUTES",
+    "NULLABLE",
     "REQUIRED",
     "SCHEMA_VERSION",
     "STATES",
     "enumerations",
     "record_type",
+    "silver_type",
 ]
 
-import json
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
+
+from journal_schema import definitions
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-_DEFINITIONS: Final[dict[str, Any]] = json.loads(
-    resources.files("spark_rollups").joinpath("journal.schema.json").read_text("utf-8")
-)["$defs"]
+_DEFINITIONS: Final = definitions()
 
 KINDS: Final = ("agent", "connections", "finding")
 SCHEMA_VERSION: Final[int] = 1
@@ -66,7 +67,12 @@ LIFETIME_COLUMNS: Final = tuple(
 
 DIMENSIONS: Final = _named("dimension")
 COUNTERS: Final = (*(name for name in _named("counter") if name != BUCKETS), *LIFETIME_COLUMNS)
+NULLABLE: Final = tuple(
+    name for name in COUNTERS if "null" in _FIELDS.get(name, {"type": ""})["type"]
+)
+"""Counters that an agent may not know for a time; they go on from their last known value."""
 INTERVALS: Final = _named("interval")
+MINUTES: Final = 60
 
 STATES: Final = ("final", *_named("state"))
 
@@ -88,6 +94,25 @@ def record_type() -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(name, _type(field)) for name, field in _FIELDS.items()])
+
+
+def silver_type() -> StructType:
+    """Return the columns of `silver`, which follow from the journal's fields."""
+    from pyspark.sql.types import ArrayType, LongType, StringType, StructType, TimestampType
+
+    texts = ("agent_id", "boot_id", "kind")
+    longs = (*COUNTERS, *INTERVALS, "seq_greatest", "at_greatest")
+    longs = (*longs, *(f"state_{name}" for name in STATES))
+    columns = StructType().add("hour", TimestampType())
+    for name in texts:
+        columns.add(name, StringType())
+    for name in ("series", *longs):
+        columns.add(name, LongType())
+    for name in DIMENSIONS:
+        columns.add(name, _type(_FIELDS[name]))
+    for name in ("since_ms", "seq_least", "at_least", "minutes"):
+        columns.add(name, LongType())
+    return columns.add("minute_peaks", ArrayType(LongType()))
 
 
 def _type(field: dict[str, Any]) -> Any:

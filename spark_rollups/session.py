@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_java", "spark_session"]
+__all__ = ["check_java", "chosen_settings", "spark_session"]
 
 import os
 import re
@@ -26,49 +26,38 @@ _ADVICE: Final = (
 )
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """Set by spark-submit for the program that it starts."""
-_EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 _LOGGING: Final = Path(__file__).parent / "log4j2.properties"
 
-# Small tables, one machine: Delta's and Spark's defaults are made for large clusters.
+# The tables are of UTC hours and days, and Delta's: these are no matter of taste.
+_ALWAYS: Final = {"spark.sql.session.timeZone": "UTC"}
+_EXTENSIONS: Final = "spark.sql.extensions"
+_DELTA: Final = "io.delta.sql.DeltaSparkSessionExtension"
+
+# All others stand only where spark-submit, or spark-defaults.conf, says nothing.
+_DEFAULTS: Final = {
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # HotSpot never compiles a method beyond 8000 bytes of bytecode, and the aggregates of a hundred
+    # columns are such methods: interpreted, they took 20 times as long. Not fused, they are small.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+    # What follows from a filter on 35 differences, column by column: minutes of planning, no use.
+    "spark.sql.constraintPropagation.enabled": "false",
+    # Above 128 groups Spark makes sketches by sorting, a tenth of the time of 10 million records.
+    # So many groups of 4 KiB at most are 240 MB at worst: give less to small executors.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "60000",
+    # Partitions find the hours: least and greatest of each column would be written, never read.
+    "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "2",
+}
+# On one machine, for small tables: Delta's and Spark's defaults are made for large clusters.
 _LOCAL: Final = {
     "spark.sql.shuffle.partitions": "8",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-}
-# Most runs are short, and HotSpot's second compiler took more of them than the data did: methods
-# wait ten times longer for it. What is hot in a long run is still compiled.
-_COMPILE_LATER: Final = (
-    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000"
-    " -XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
-)
-# A generated method of a hundred columns took HotSpot's second compiler half a minute, and then it
-# gave up: now it does so at once. What the first compiler makes of those few will do.
-_GIVE_UP_SOON: Final = "-XX:MaxNodeLimit=10000 -XX:NodeLimitFudgeFactor=500"
-_ALWAYS: Final = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.sql.session.timeZone": "UTC",
+    # A port of its own for each run of some minutes.
     "spark.ui.enabled": "false",
-    # Nobody looks at the plans, and those of a hundred columns cost more to write than to run.
-    "spark.sql.ui.explainMode": "simple",
-    "spark.sql.maxToStringFields": "1",
-    "spark.sql.lightweightPlanChangeValidation": "false",
-    # HotSpot never compiles a method beyond 8000 bytes of bytecode, and the aggregates of a hundred
-    # columns are such methods: interpreted, they took 20 times as long. Not fused, they are small.
-    "spark.sql.codegen.hugeMethodLimit": "8000",
-    # A first, small map before the map of groups: generated code for each key, of no use for many.
-    "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
-    # What follows from a filter on 35 differences, column by column: minutes of planning, no use.
-    "spark.sql.constraintPropagation.enabled": "false",
-    # What is kept between two tables is read once or twice: its best encoding costs more to find.
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
-    # Sketches of 128 groups and more would be made by sorting; so many of them, each of 4 KiB at
-    # most, are 240 MB in the worst case, and a tenth of that in a usual one.
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "60000",
-    # Partitions find the hours: least and greatest of each column would be written, never read.
-    "spark.databricks.delta.properties.defaults.dataSkippingNumIndexedCols": "2",
 }
+_MASTER: Final = "spark.master"
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 
 def spark_session(
@@ -77,12 +66,11 @@ def spark_session(
     master: str | None = None,
     memory: str = "2g",
     settings: Mapping[str, str] | None = None,
-    java_options: str = "",
 ) -> SparkSession:
     """Start Spark, or take the session that spark-submit has prepared.
 
     Under spark-submit its own master and jars stand; otherwise it is `local[*]` and the jars
-    come from the cache.
+    come from the cache. `settings` stand above all.
 
     Raises:
         MissingPartError: there is no JDK, no PySpark, or no jars.
@@ -101,22 +89,33 @@ def spark_session(
         # there is a way to it. Without this the cluster's job would run on local[*].
         SparkContext._ensure_initialized()  # noqa: SLF001 -- PySpark has no other way
     conf = SparkConf()
-    chosen = dict(_ALWAYS)
-    if not conf.contains("spark.master"):
-        chosen["spark.master"] = master or "local[*]"
-        if chosen["spark.master"].startswith("local"):
-            chosen |= _LOCAL
-        chosen["spark.driver.memory"] = memory
-        chosen["spark.jars"] = ",".join(str(path) for path in jar_paths())
-        logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-        options = f"{logging} {_COMPILE_LATER} {_GIVE_UP_SOON} {java_options}"
-        chosen["spark.driver.extraJavaOptions"] = options
-        chosen["spark.ui.showConsoleProgress"] = "true" if sys.stderr.isatty() else "false"
-    if not conf.contains(_EXECUTOR_OPTIONS):
-        chosen[_EXECUTOR_OPTIONS] = _GIVE_UP_SOON
+    given = dict(conf.getAll())
+    chosen = chosen_settings(given, master=master, memory=memory)
+    if _MASTER not in given:
+        theirs = given.get("spark.jars", "").split(",")
+        chosen["spark.jars"] = ",".join(filter(None, [*theirs, *map(str, jar_paths())]))
     for key, value in (chosen | dict(settings or {})).items():
         conf.set(key, value)
     return SparkSession.builder.config(conf=conf).appName(app).getOrCreate()
+
+
+def chosen_settings(given: Mapping[str, str], *, master: str | None, memory: str) -> dict[str, str]:
+    """Return what to set beside what the operator has set; pure."""
+    chosen = dict(_DEFAULTS)
+    if _MASTER not in given:
+        chosen[_MASTER] = master or "local[*]"
+        if chosen[_MASTER].startswith("local"):
+            chosen |= _LOCAL
+        chosen["spark.driver.memory"] = memory
+        chosen["spark.ui.showConsoleProgress"] = "true" if sys.stderr.isatty() else "false"
+    chosen = {key: value for key, value in chosen.items() if key not in given} | _ALWAYS
+    extensions = [each for each in given.get(_EXTENSIONS, "").split(",") if each]
+    if _DELTA not in extensions:
+        chosen[_EXTENSIONS] = ",".join([*extensions, _DELTA])
+    if _MASTER not in given:
+        logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+        chosen[_JAVA_OPTIONS] = f"{logging} {given.get(_JAVA_OPTIONS, '')}".strip()
+    return chosen
 
 
 def check_java() -> None:

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 from spark_rollups.errors import RollupsError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 _TRIES: Final = 8
 
@@ -24,7 +25,11 @@ class Tables:
 
     def __init__(self, spark: SparkSession, root: str) -> None:
         self.spark = spark
-        self.root = root.rstrip("/")
+        # Delta takes a relative location for one below Spark's warehouse, and a relative path for
+        # one below the working directory.
+        path: Any = spark._jvm.org.apache.hadoop.fs.Path(root)  # noqa: SLF001 -- no public way
+        files = path.getFileSystem(spark._jsc.hadoopConfiguration())  # noqa: SLF001
+        self.root = str(files.makeQualified(path).toString()).rstrip("/")
 
     def path(self, name: str) -> str:
         """Return where a table lies."""
@@ -48,15 +53,25 @@ class Tables:
         nothing = jvm.scala.Option.empty()
         return int(log.update(False, nothing, nothing).version())
 
-    def create(self, name: str, like: DataFrame, partition: str | None = None) -> None:
-        """Make an empty table unless it is there."""
+    def open(self, name: str, columns: StructType, partition: str | None = None) -> None:
+        """Make an empty table unless it is there; add the columns that an older one lacks."""
         from delta.tables import DeltaTable
 
-        if self.exists(name):
-            return
-        table = DeltaTable.createIfNotExists(self.spark).location(self.path(name))
-        table = table.addColumns(like.schema)
-        (table.partitionedBy(partition) if partition else table).execute()
+        def create() -> None:
+            if self.exists(name):
+                return
+            table = DeltaTable.createIfNotExists(self.spark).location(self.path(name))
+            table = table.addColumns(columns)
+            (table.partitionedBy(partition) if partition else table).execute()
+
+        def widen() -> None:
+            if set(columns.names) <= set(self.read(name).columns):
+                return
+            nothing = self.spark.createDataFrame([], columns).write.format("delta").mode("append")
+            nothing.option("mergeSchema", "true").save(self.path(name))
+
+        self._retried(create)
+        self._retried(widen)
 
     def join(
         self,
@@ -156,6 +171,46 @@ class Tables:
         hour = F.col("add.partitionValues")["hour"].cast("timestamp").alias("hour")
         return hours_of(lines.json(commits).where("add IS NOT NULL").select(hour))
 
+    def properties(self, name: str) -> dict[str, str]:
+        """Return the properties of a table."""
+        from delta.tables import DeltaTable
+
+        detail = DeltaTable.forPath(self.spark, self.path(name)).detail()
+        return dict(detail.select("properties").head()[0])
+
+    def set_property(self, name: str, key: str, value: str) -> None:
+        """Set a property of a table; Delta has no function for it."""
+        path = self.path(name).replace("`", "``")
+        self._retried(
+            lambda: self.spark.sql(
+                f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{key}' = '{value}')"
+            )
+        )
+
+    def delete_before(self, name: str, column: str, hour: int) -> None:
+        """Delete the hours before one, or the days that end before it: whole partitions."""
+        from delta.tables import DeltaTable
+
+        first = literal(hour) if column == "hour" else f"CAST({literal(hour)} AS DATE)"
+        table = DeltaTable.forPath(self.spark, self.path(name))
+        self._retried(lambda: table.delete(f"{column} < {first}"))
+
+    def compact(self, name: str) -> tuple[int, int]:
+        """Put the small files of each partition together; return how many went, and came."""
+        from delta.tables import DeltaTable
+
+        made: list[Any] = []
+
+        def optimize() -> None:
+            table = DeltaTable.forPath(self.spark, self.path(name))
+            made[:] = table.optimize().executeCompaction().select("metrics.*").collect()
+
+        self._retried(optimize)
+        return (
+            sum(int(row["numFilesRemoved"]) for row in made),
+            sum(int(row["numFilesAdded"]) for row in made),
+        )
+
     def vacuum(self, name: str) -> None:
         """Delete the files that no version of the last seven days has: Delta's own limit.
 
@@ -178,13 +233,15 @@ class Tables:
         return rows.where(f"{column} IN ({_literals(values)})")
 
     @staticmethod
-    def _retried(write: Any) -> None:
-        from delta.exceptions import DeltaConcurrentModificationException
+    def _retried(write: Callable[[], Any]) -> None:
+        """Begin again when another writer was first; Delta's classes for it are all siblings."""
+        from delta import exceptions
 
+        conflicts = tuple(getattr(exceptions, name) for name in exceptions.__all__)
         for _ in range(_TRIES):
             try:
                 write()
-            except DeltaConcurrentModificationException as error:
+            except conflicts as error:
                 last = error
             else:
                 return

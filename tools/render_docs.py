@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exporter.sinks.catalogue import CATALOGUE
+from journal_schema import definitions as journal_definitions
 from spark_rollups.report.openmetrics import METRICS as FLEET_METRICS
 from tools import chart_files, configuration_reference
 
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DOCS = Path(__file__).parent.parent / "docs"
-PACKAGE = DOCS.parent / "exporter"
-# The packages never import each other: each has the description of the journal's records.
-JOURNAL_SCHEMA = PACKAGE / "journal.schema.json"
-JOURNAL_SCHEMA_COPY = DOCS.parent / "spark_rollups" / "journal.schema.json"
 END = "<!-- end -->"
 _GROUPS = {
     "kafka_client_": "Of the clients' connections",
@@ -30,7 +27,8 @@ _GROUPS = {
 }
 _ROOMS = {
     "exporter": ("", "sources", "core", "sinks", "alerts", "commands", "demo"),
-    "spark_rollups": ("", "transforms", "jobs", "simulate", "report", "commands"),
+    "spark_rollups": ("", "transforms", "jobs", "report", "commands"),
+    "fleet_simulator": ("",),
 }
 _DOCUMENTS = (
     "connections_document",
@@ -66,7 +64,6 @@ def _pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "architecture.md", _filled(DOCS / "architecture.md", _modules())
     yield DOCS / "journal.md", _filled(DOCS / "journal.md", _journal())
     yield DOCS / "fleet.md", _filled(DOCS / "fleet.md", _fleet_metrics())
-    yield JOURNAL_SCHEMA_COPY, JOURNAL_SCHEMA.read_text("utf-8")
     yield from chart_files.pages()
 
 
@@ -137,7 +134,7 @@ def _api() -> str:
 def _journal() -> str:
     """List the fields of each kind of record, with what they are and their units."""
     lines: list[str] = []
-    for name, definition in json.loads(JOURNAL_SCHEMA.read_text("utf-8"))["$defs"].items():
+    for name, definition in journal_definitions().items():
         title = "Every record" if name == "envelope" else f"Kind `{name}`"
         lines += [f"### {title}", "", definition["description"], ""]
         lines += ["| field | type | is | unit | |", "| --- | --- | --- | --- | --- |"]

@@ -49,7 +49,8 @@ def _execute(options: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(folder / "spark_rollups.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         # Spark's own images have PySpark, but not Delta's Python side, which the driver imports.
-        for package in (Path(__file__).parent.parent, _delta()):
+        rollups = Path(__file__).parent.parent
+        for package in (rollups, rollups.parent / "journal_schema", _delta()):
             for path in sorted(package.rglob("*")):
                 if path.is_file() and "__pycache__" not in path.parts:
                     archive.write(path, path.relative_to(package.parent))

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 __all__ = ["batch_files", "batch_kafka"]
 
+import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_rollups.jobs.ingest import Ingested, ingest
 from spark_rollups.jobs.sources import (
+    damaged_file,
     mark_read,
     new_files,
     passed_over,
     text_of_kafka,
+    texts_of_files,
     texts_still_there,
 )
 from spark_rollups.jobs.stale import StaleHours, catch_up
@@ -78,19 +82,52 @@ def batch_files(
         size = sum(file["length"] for file in portion)
         rest -= len(portion)
         say(f"reading {len(portion)} files of {size / 1e6:.1f} MB, {rest} to go")
-        texts, found = texts_still_there(tables.spark, portion)
-        if len(found) < len(portion):
-            say(f"{len(portion) - len(found)} files have gone since they were listed")
-        if texts is None:
-            continue
-        done.append(load.take(texts))
-        mark_read(tables, tables.spark.createDataFrame(found))
+        done += _take(load, tables, portion, say)
         unmade += size
         if unmade > _BYTES_BETWEEN_REFRESHES:
             load.refresh()
             unmade = 0
     load.refresh()
     return done
+
+
+def _take(
+    load: _Load, tables: Tables, files: Sequence[Any], say: Callable[[str], None]
+) -> list[Ingested]:
+    """Read files and remember them; one that is damaged is read by itself, as far as it goes."""
+    texts, found = texts_still_there(tables.spark, files)
+    if len(found) < len(files):
+        say(f"{len(files) - len(found)} files have gone since they were listed")
+    if texts is None:
+        return []
+    try:
+        done = [load.take(texts)]
+    except Exception as error:
+        damaged = damaged_file(error, found)
+        if damaged is None:
+            raise
+        if len(found) == 1:
+            done = [_take_damaged(load, tables, found[0], say)]
+        else:
+            apart = damaged or found[: len(found) // 2]
+            rest = [file for file in found if file not in apart]
+            return [*_take(load, tables, rest, say), *_take(load, tables, apart, say)]
+    mark_read(tables, tables.spark.createDataFrame(found))
+    return done
+
+
+def _take_damaged(load: _Load, tables: Tables, file: Any, say: Callable[[str], None]) -> Ingested:
+    """Read what comes before the damage, and set the file itself aside."""
+    path = file["path"]
+    say(f"{path} is damaged or cut short: what could be read of it is used")
+    loaded = load.take(texts_of_files(tables.spark, [path], damaged=True))
+    digest = hashlib.sha256(f"{path} {file['length']}".encode()).hexdigest()
+    row = (digest, "a file that is damaged or cut short", "", file["length"], path)
+    aside = tables.spark.createDataFrame(
+        [row], "raw_sha256 string, reason string, raw string, raw_bytes long, source string"
+    )
+    tables.join("quarantine", aside, key=("raw_sha256",), updates={"source": "s.source"})
+    return replace(loaded, quarantined=loaded.quarantined + 1)
 
 
 def batch_kafka(

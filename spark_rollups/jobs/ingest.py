@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from spark_rollups.schemas import silver_type
 from spark_rollups.transforms.lattice import (
     GREATEST,
     KEY,
@@ -31,6 +32,8 @@ _UPDATES: Final = {
     **{name: f"greatest(t.{name}, s.{name})" for name in GREATEST},
     **{name: f"least(t.{name}, s.{name})" for name in LEAST},
     "minutes": "t.minutes | s.minutes",
+    "minute_peaks": "coalesce(zip_with(t.minute_peaks, s.minute_peaks,"
+    " (one, other) -> greatest(one, other)), t.minute_peaks, s.minute_peaks)",
 }
 
 
@@ -60,8 +63,8 @@ def ingest(
     try:
         outline, twins = _outline(reduced)
         good, bad = good_rows(reduced, twins=twins), bad_rows(reduced)
-        tables.create("silver", good, "hour")
-        tables.create("quarantine", bad)
+        tables.open("silver", silver_type(), "hour")
+        tables.open("quarantine", bad.schema)
         if outline.quarantined:
             tables.join(
                 "quarantine",

@@ -6,35 +6,40 @@ __all__ = ["refresh"]
 
 from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pyspark.sql import functions as F
 
 from spark_rollups.errors import RollupsError
-from spark_rollups.tables import Tables, hours_of
+from spark_rollups.jobs.neighbours import affected, rows_with_bases
+from spark_rollups.jobs.retention import first_kept
+from spark_rollups.schemas import silver_type
 from spark_rollups.transforms import forecast as forecast_of
 from spark_rollups.transforms import week_over_week as weeks
+from spark_rollups.transforms.brokers import brokers
 from spark_rollups.transforms.coverage import coverage
 from spark_rollups.transforms.daily import daily
 from spark_rollups.transforms.findings import findings
-from spark_rollups.transforms.hourly import hourly
-from spark_rollups.transforms.increments import increments, without_base
+from spark_rollups.transforms.hourly import hourly, series_of
+from spark_rollups.transforms.increments import increments
 from spark_rollups.transforms.savings import savings
 from spark_rollups.transforms.surge import surge
 from spark_rollups.transforms.top_wasters import top_wasters
 from spark_rollups.transforms.version_cohorts import version_cohorts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
-_BOOT: Final = ("agent_id", "boot_id")
-_SERIES: Final = (*_BOOT, "kind", "series")
+    from spark_rollups.tables import Tables
+
 _TRIES: Final = 8
 _HOURS_OF_DAY: Final = 24
-_FIRST_LOOK_HOURS: Final = 48
 _HOUR_MS: Final = 3_600_000
+_HOURS_AT_ONCE, _DAYS_AT_ONCE = 168, 31
+"""A year is no single job: what is kept in memory meanwhile is that of a week."""
+_T = TypeVar("_T")
 
 
 def refresh(tables: Tables, touched: Collection[int], say: Callable[[str], None]) -> None:
@@ -46,27 +51,42 @@ def refresh(tables: Tables, touched: Collection[int], say: Callable[[str], None]
     """
     if not touched:
         return
+    tables.open("silver", silver_type(), "hour")
+    begins = first_kept(tables)
+    wanted = [hour for hour in touched if begins is None or hour > begins]
+    if len(wanted) < len(touched):
+        say(f"{len(touched) - len(wanted)} hours stay as they are: what retain keeps begins later")
+    if not wanted:
+        return
 
     def make_hours() -> list[int]:
-        hours = _affected(tables, touched)
-        say(f"making {len(hours)} hours anew")
-        _write_hours(tables, hours)
+        hours = affected(tables, wanted)
+        for portion in _portions(hours, _HOURS_AT_ONCE):
+            say(f"making {len(portion)} hours again")
+            _write_hours(tables, portion, begins)
         return hours
 
     hours = _undisturbed(tables, "silver", make_hours)
     days = sorted({datetime.fromtimestamp(hour * 3600, UTC).date() for hour in hours})
 
     def make_days() -> list[int]:
-        say(f"making {len(days)} days anew")
-        _write_days(tables, days)
+        for portion in _portions(days, _DAYS_AT_ONCE):
+            say(f"making {len(portion)} days again")
+            _write_days(tables, portion)
         return hours
 
     def make_days_that_look_back() -> list[int]:
-        _write_days_that_look_back(tables, days)
+        for portion in _portions(days, _DAYS_AT_ONCE):
+            _write_days_that_look_back(tables, portion)
         return hours
 
     _undisturbed(tables, "hourly", make_days)
     _undisturbed(tables, "daily", make_days_that_look_back)
+
+
+def _portions(values: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:
+    for begin in range(0, len(values), most):
+        yield values[begin : begin + most]
 
 
 def _undisturbed(tables: Tables, source: str, make: Callable[[], list[int]]) -> list[int]:
@@ -88,77 +108,20 @@ def _undisturbed(tables: Tables, source: str, make: Callable[[], list[int]]) -> 
     raise RollupsError(f"{source} kept changing: is one of the writers running wild?")
 
 
-def _affected(tables: Tables, touched: Collection[int]) -> list[int]:
-    """Return the touched hours, and those whose differences begin at a row of one of them."""
-    later = tables.hours("silver", after=min(touched))
-    if all(hour in touched for hour in later):
-        return sorted(touched)
-    silver = tables.read("silver").select("hour", *_SERIES)
-    changed = tables.only(silver, "hour", touched).withColumn("changed", F.lit(True))
-    rest = tables.only(silver, "hour", [hour for hour in later if hour not in touched])
-    boots = changed.select(*_BOOT).distinct()
-    rest = rest.join(boots, list(_BOOT), "left_semi").withColumn("changed", F.lit(False))
-    from pyspark.sql import Window
-
-    in_order = Window.partitionBy(*_SERIES).orderBy("hour")
-    follows = changed.unionByName(rest).withColumn("after", F.lag("changed").over(in_order))
-    return sorted({*touched, *hours_of(follows.where("after AND NOT changed"))})
-
-
-def _rows(tables: Tables, hours: Collection[int]) -> DataFrame:
-    """Return silver of these hours, with the row before it of each of their series."""
-    silver = tables.read("silver")
-    near = {*hours, *(hour - 1 for hour in hours)}
-    rows = tables.only(silver, "hour", near)
-    orphans = (
-        tables.only(without_base(rows), "hour", hours)
-        .groupBy(*_SERIES)
-        .agg(F.min("hour").alias("first"), F.min("since_ms").alias("since_ms"))
-        .persist()
-    )
-    try:
-        far = [hour for hour in _hours_with_bases(tables, orphans, max(hours)) if hour not in near]
-        if not far:
-            return rows
-        history = tables.only(silver, "hour", far)
-        return rows.unionByName(history.join(orphans, list(_SERIES), "left_semi"))
-    finally:
-        orphans.unpersist()
-
-
-def _hours_with_bases(tables: Tables, orphans: DataFrame, end: int) -> list[int]:
-    """Return the hours before an end where series have the rows that their differences begin at.
-
-    From the newest hour back, in steps that grow, until each series has a row before its first one
-    here: an agent may be a year old, and one lost hour must not cost a look at that year.
-    """
-    keys = tables.read("silver").select("hour", *_SERIES)
-    found, lost, step = set[int](), orphans.select(*_SERIES, "first", "since_ms"), _FIRST_LOOK_HOURS
-    while True:
-        since = lost.agg(F.min("since_ms")).head()[0]
-        if since is None:
-            return sorted(found)
-        # Nobody has a row before its own start, unless its clock was set back: for that, a day.
-        begin = (since - 1) // _HOUR_MS - _HOURS_OF_DAY
-        near = [hour for hour in tables.hours("silver", after=begin) if hour < end][-step:]
-        if not near:
-            return sorted(found)
-        hits = tables.only(keys, "hour", near).join(lost.select(*_SERIES, "first"), [*_SERIES])
-        found.update(hours_of(hits))
-        lost = lost.join(hits.where("hour < first"), list(_SERIES), "left_anti")
-        end, step = near[0], step * 4
-
-
-def _write_hours(tables: Tables, hours: Collection[int]) -> None:
+def _write_hours(tables: Tables, hours: Collection[int], begins: int | None) -> None:
     """Write the tables of hours.
 
     What one table is made from another is taken from memory: to read a table back that was just
     written costs more than to make it, where there is little in it.
     """
     with ExitStack() as kept:
-        grown = _kept(kept, tables.only(increments(_rows(tables, hours)), "hour", hours))
-        of_hours, covered = _kept(kept, hourly(grown)), _kept(kept, coverage(grown))
+        known_from_ms = None if begins is None else begins * _HOUR_MS
+        differences = increments(rows_with_bases(tables, hours), known_from_ms)
+        grown = _kept(kept, tables.only(differences, "hour", hours))
+        series = _kept(kept, series_of(grown))
+        of_hours, covered = _kept(kept, hourly(series)), _kept(kept, coverage(grown))
         tables.replace("hourly", of_hours, "hour", hours)
+        tables.replace("brokers", brokers(series), "hour", hours)
         tables.replace("coverage", covered, "hour", hours)
         tables.replace("findings", findings(grown), "hour", hours)
         tables.replace("surge", surge(of_hours, covered), "hour", hours)
@@ -187,7 +150,8 @@ def _write_days_that_look_back(tables: Tables, days: Collection[date]) -> None:
             if name == "forecast":
                 hours = tables.only(tables.read("hourly"), "hour", _hours_of(before))
                 few = _kept(kept, hours.select(*forecast_of.COLUMNS))
-                rows = forecast_of.forecast(few, _frame(tables, wanted))
+                loads = _kept(kept, tables.only(tables.read("brokers"), "hour", _hours_of(before)))
+                rows = forecast_of.forecast(few, loads, _frame(tables, wanted))
             else:
                 history = tables.only(tables.read("daily"), "day", before)
                 rows = weeks.week_over_week(history, _frame(tables, wanted))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 __all__ = [
+    "LONGEST_LINE",
+    "damaged_file",
     "kafka_options",
     "mark_read",
     "new_files",
@@ -17,6 +19,7 @@ import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
@@ -32,6 +35,11 @@ _FILES: Final = "inputs"
 _FILE: Final = ("path", "length", "modified")
 _PATTERN: Final = re.compile(r"[\[\]{}*?\\]")
 _SCHEME: Final = re.compile(r"\w+:")
+_DAMAGED: Final = re.compile(
+    r"FAILED_READ_FILE\.(?!FILE_NOT_EXIST)\w+\] Encountered error while reading file (\S+?)\.?\s"
+)
+LONGEST_LINE: Final = 2**20
+"""Bytes. An agent's lines have some thousand."""
 
 
 def new_files(tables: Tables, inputs: Sequence[str]) -> DataFrame:
@@ -40,17 +48,15 @@ def new_files(tables: Tables, inputs: Sequence[str]) -> DataFrame:
     A file that has grown since is new as a whole: what was in it before changes nothing.
     The tables themselves may lie below: they are no journals.
     """
-    root: Any = tables.spark._jvm.org.apache.hadoop.fs.Path(tables.root)  # noqa: SLF001
-    files = root.getFileSystem(tables.spark._jsc.hadoopConfiguration())  # noqa: SLF001
     found = (
         tables.spark.read.format("binaryFile")
         .option("recursiveFileLookup", "true")
         .load(list(inputs))
         .select("path", "length", F.unix_millis("modificationTime").alias("modified"))
         .where("length > 0")
-        .where(~F.col("path").startswith(f"{files.makeQualified(root).toString()}/"))
+        .where(~F.col("path").startswith(f"{tables.root}/"))
     )
-    tables.create(_FILES, found)
+    tables.open(_FILES, found.schema)
     return found.join(tables.read(_FILES), list(_FILE), "left_anti")
 
 
@@ -80,14 +86,20 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
-def texts_of_files(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+def texts_of_files(
+    spark: SparkSession, paths: Sequence[str], *, damaged: bool = False
+) -> DataFrame:
     """Return the lines of files and which file each is from.
 
     These are names and no patterns: what means something in a pattern is made to mean itself.
+    Of `damaged` files what comes before the damage is returned.
     """
     names = [_PATTERN.sub(r"\\\g<0>", path) for path in paths]
     # Only \\n ends a record: a reader that also ends lines at \\r would cut texts that hold one.
     reader = spark.read.option("lineSep", "\n").option("ignoreMissingFiles", "true")
+    reader = reader.option("ignoreCorruptFiles", str(damaged).lower())
+    # A few kB of gzip can be a line of 300 MB. Hadoop's reader leaves out what is longer than this.
+    reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", LONGEST_LINE)
     return reader.text(names).select(
         F.col("value").alias("raw"), F.col("_metadata.file_path").alias("source")
     )
@@ -115,6 +127,18 @@ def texts_still_there(
     ]
     texts = texts_of_files(spark, [file["path"] for file in there]) if there else None
     return texts, there
+
+
+def damaged_file(error: Exception, files: Sequence[Any]) -> list[Any] | None:
+    """Return the file that Spark could not read to its end; [] is one of them, None another error.
+
+    A gzip file that was cut short, or a disk with a bad block.
+    """
+    found = _DAMAGED.search(str(error))
+    if found is None:
+        return None
+    path = urlsplit(unquote(found[1])).path
+    return [file for file in files if urlsplit(file["path"]).path == path]
 
 
 def mark_read(tables: Tables, files: DataFrame) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 __all__ = ["Reader", "known", "moment", "whole"]
 
 from datetime import UTC, datetime
+from functools import reduce
+from operator import and_, or_
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -13,12 +15,16 @@ from spark_rollups.report.digest import HOUR_MS
 from spark_rollups.tables import literal
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
     from spark_rollups.report.period import Period
     from spark_rollups.tables import Tables
 
+_HOUR: Final = 3600
 _LATER: Final = {
+    "version_cohorts": {"bootstrap_waste_ms": "decimal(38,0)"},
     "coverage": {"agents_at_end": "bigint"},
     "surge": {"peak_opened_sum": "decimal(38,0)", "opened_ratio": "double"},
 }
@@ -35,6 +41,9 @@ class Reader:
             "day": f"day = {literal(period.day.date())}",
         }
         self.hours_of_day = period.hours_of_day
+        self._begin = int(period.begin.timestamp())
+        self._length = (int(period.end.timestamp()) - self._begin) // _HOUR
+        self._seen = {(int(hour.at.timestamp()) - self._begin) // _HOUR for hour in period.hours}
 
     def rows(self, table: str, query: str, **values: float) -> list[Any]:
         """Return all rows of a query: of one that does not grow with the fleet.
@@ -55,9 +64,40 @@ class Reader:
         rows = asked.limit(most).collect()
         return rows, len(rows) if len(rows) < most else asked.count()
 
+    def course(
+        self, rows: DataFrame, keys: Sequence[tuple[Any, ...]], names: Sequence[str], figure: str
+    ) -> dict[tuple[Any, ...], tuple[float | None, ...]]:
+        """Return a figure hour by hour for some keys; 0 where others were seen, else None.
+
+        `rows` has a row for each hour and key; a null in a key is a value of its own.
+        """
+        wanted = [
+            reduce(and_, (F.col(n).eqNullSafe(F.lit(v)) for n, v in zip(names, key, strict=True)))
+            for key in keys
+        ]
+        if not wanted:
+            return {}
+        found: dict[tuple[Any, ...], list[float | None]] = {
+            key: [0.0 if at in self._seen else None for at in range(self._length)] for key in keys
+        }
+        columns = rows.where(reduce(or_, wanted)).select(
+            F.unix_seconds("hour").alias("at"), *names, figure
+        )
+        for row in columns.collect():
+            at = (row["at"] - self._begin) // _HOUR
+            value = row[figure]
+            found[tuple(row[name] for name in names)][at] = None if value is None else float(value)
+        return {key: tuple(values) for key, values in found.items()}
+
     def standing(self, milliseconds: Any) -> float:
         """Return connections on average over the hours of the day that were seen."""
         return int(milliseconds or 0) / (HOUR_MS * self.hours_of_day)
+
+    def of_period(self, table: str) -> DataFrame | None:
+        """Return the rows of a table of hours of the period; None where it is not there."""
+        if not self._tables.exists(table):
+            return None
+        return known(self._tables, table).where(self._conditions["period"])
 
     def asked(self, table: str, query: str, **values: float) -> DataFrame:
         """Return what a query would; the table must be there."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from spark_rollups.report.canvas import draw
+from spark_rollups.report.markup import element
 from spark_rollups.report.parts import Figure, Section, section, table
 from spark_rollups.report.plots_of_bars import (
     bar_heights,
@@ -15,6 +16,7 @@ from spark_rollups.report.plots_of_bars import (
     plot_changes,
     plot_surges,
 )
+from spark_rollups.report.sparks import spark
 from spark_rollups.report.words import (
     amount,
     broker_number,
@@ -27,7 +29,7 @@ from spark_rollups.report.words import (
 )
 
 if TYPE_CHECKING:
-    from spark_rollups.report.digest import Digest, Opening, Surge, Week
+    from spark_rollups.report.digest import BrokerLoad, Digest, Opening, Surge, Week
     from spark_rollups.report.markup import Markup
 
 _MOST_BROKERS = 24
@@ -36,7 +38,7 @@ _MOST_SURGES = 10
 _MOST_CHANGES = 12
 
 
-def brokers(digest: Digest) -> Section:
+def brokers(digest: Digest) -> Section | None:
     """Show how near each broker is to its limit, also if everything restarted."""
     ordered = sorted(
         digest.brokers,
@@ -51,11 +53,12 @@ def brokers(digest: Digest) -> Section:
             amount(load.forecast_peak),
             amount(load.max_connections),
             percent(load.worst_share),
+            element("td", _course(load)),
         )
         for load in ordered[:_MOST_ROWS]
     ]
     if not rows:
-        return section("brokers", "Headroom of the brokers", "No broker is known.")
+        return None
     named = [
         (broker_words(load.kafka_cluster, load.broker_id, 30), load)
         for load in ordered[:_MOST_BROKERS]
@@ -63,12 +66,10 @@ def brokers(digest: Digest) -> Section:
     over = sum((load.worst_share or 0) > 1 for load in digest.brokers)
     unknown = sum(load.max_connections is None for load in digest.brokers)
     verdict = (
-        f"{amount(over)} may get over max.connections."
-        if over
-        else "None gets over max.connections."
+        f"{amount(over)} may exceed max.connections." if over else "None exceeds max.connections."
     )
     if unknown:
-        verdict += f" Of {amount(unknown)} nobody told the limit."
+        verdict += f" The limit of {amount(unknown)} is unknown."
     verdict += of_all(len(named), len(ordered), "brokers")
     svg, png = draw(
         "brokers",
@@ -76,23 +77,38 @@ def brokers(digest: Digest) -> Section:
         bar_heights(len(named)),
         "For each broker its peak, the forecast for a restart of all clients, and its limit",
     )
-    heads = ("broker", "address", "now#", "peak#", "rolling restart#", "limit#", "of it, at worst#")
+    heads = (
+        *("broker", "address", "now#", "peak#", "all restart#", "limit#", "of it, at worst#"),
+        "by hour#",
+    )
     return section(
         "brokers",
         "Headroom of the brokers",
-        "Dark: the peak of the period (never more). Pale: the forecast for a rolling restart of"
-        f" every client, expected plus bootstrap. Upright line: max.connections. {verdict}",
+        "Dark: the most in any minute of the period. Pale: the forecast for a restart of every"
+        f" client, expected plus bootstrap. Vertical line: max.connections. {verdict}",
+        table(
+            heads,
+            rows,
+            "By hour: the most in any minute; the solid line is the limit, the dashed one the"
+            f" forecast.{of_all(len(rows), len(ordered), 'brokers')}",
+        ),
         figure=Figure("brokers", svg, png),
-        behind=table(heads, rows, f"Brokers.{of_all(len(rows), len(ordered), 'brokers')}"),
     )
 
 
-def surges(digest: Digest) -> Section:
+def _course(load: BrokerLoad) -> Markup:
+    """Draw what a broker held over the period, against its limit and its forecast."""
+    marks = (("limit", load.max_connections), ("forecast", load.forecast_peak))
+    return spark(load.by_hour, f"at most {amount(load.peak)} connections", marks=marks)
+
+
+def surges(digest: Digest) -> Section | None:
     """Show restarts that needed far more connections, or handshakes, than the steady state."""
     bursts = _bursts(digest)
     ordered = sorted(digest.surges, key=lambda surge: surge.steady - surge.peak)[:_MOST_SURGES]
     if not ordered:
-        return section("surges", "Surges", "Nothing held more than usual.", *bursts)
+        says = "Nothing held more than usual; openings came in bursts."
+        return section("surges", "Surges", says, *bursts) if bursts else None
     named = [
         (f"{_service(s)} → {broker_number(s.broker_id)}", s.steady, float(s.peak)) for s in ordered
     ]
@@ -150,15 +166,13 @@ def _bursts(digest: Digest) -> list[Markup]:
     return [table(heads, rows, caption)]
 
 
-def weeks(digest: Digest) -> Section:
+def weeks(digest: Digest) -> Section | None:
     """Compare the last seven days with the seven before, service by service."""
     tally = digest.weeks
     in_all = tally.better + tally.worse
-    if not in_all + tally.stayed:
-        return section("weeks", "Week against week", "There is no week before to compare with.")
     moved = sorted(digest.moved, key=lambda week: -abs(week.efficiency - week.previous_efficiency))
     if not moved:
-        return section("weeks", "Week against week", "No service changed its efficiency.")
+        return None
     shown = [
         (_service(week), week.previous_efficiency, week.efficiency)
         for week in moved[:_MOST_CHANGES]

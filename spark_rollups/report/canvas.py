@@ -11,6 +11,7 @@ __all__ = ["Canvas", "draw"]
 import io
 import re
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 from xml.etree import ElementTree as ET
@@ -91,8 +92,8 @@ class Canvas:
 
 def draw(
     name: str, plot: Callable[[Canvas], None], heights: tuple[float, float], description: str
-) -> tuple[Markup, bytes]:
-    """Draw a plot: as SVG for wide and narrow screens, and as PNG on light paper.
+) -> tuple[Markup, Callable[[], bytes]]:
+    """Draw a plot: as SVG for wide and narrow screens, and when called as PNG on light paper.
 
     `heights` are in inches on a wide and on a narrow screen. The description is what a screen
     reader says.
@@ -105,7 +106,7 @@ def draw(
 
 def _draw(
     name: str, plot: Callable[[Canvas], None], heights: tuple[float, float], description: str
-) -> tuple[Markup, bytes]:
+) -> tuple[Markup, Callable[[], bytes]]:
     svgs = []
     sizes = ((_WIDE, heights[0], "wide"), (_NARROW, heights[1], "narrow"))
     for width, height, kind in sizes:
@@ -114,12 +115,17 @@ def _draw(
             file = io.StringIO()
             figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
         svgs.append(_for_page(file.getvalue(), f"{name}-{kind}", kind, description))
-    with mpl.rc_context(_STYLE):
+    return Markup("".join(svgs)), partial(_picture, plot, heights[0])
+
+
+def _picture(plot: Callable[[Canvas], None], height: float) -> bytes:
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
         picture = io.BytesIO()
-        _drawn(plot, _WIDE, heights[0], COLOURS).savefig(
+        _drawn(plot, _WIDE, height, COLOURS).savefig(
             picture, format="png", dpi=_DPI, facecolor=COLOURS["paper"]
         )
-    return Markup("".join(svgs)), picture.getvalue()
+    return picture.getvalue()
 
 
 def _drawn(

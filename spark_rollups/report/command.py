@@ -57,9 +57,10 @@ def run(
         raise UsageError(
             "say what to write: --out FILE, --png DIR, --openmetrics FILE or --push URL"
         )
+    opened = tables()
     from spark_rollups.report.reading import read_digest
 
-    digest = read_digest(tables(), days=arguments.days, until=arguments.until)
+    digest = read_digest(opened, days=arguments.days, until=arguments.until)
     if arguments.out or arguments.png:
         from spark_rollups.report.page import render
 
@@ -69,7 +70,7 @@ def run(
             say(f"{arguments.out}: {len(report.html)} bytes")
         if arguments.png:
             for name, picture in report.pictures.items():
-                _write(arguments.png / f"{name}.png", picture)
+                _write(arguments.png / f"{name}.png", picture())
             say(f"{arguments.png}: {len(report.pictures)} pictures")
     if arguments.openmetrics or arguments.push:
         from spark_rollups.report.openmetrics import render as render_metrics

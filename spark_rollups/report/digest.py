@@ -73,6 +73,8 @@ class Waster(NamedTuple):
     share: float | None
     """Of the waste of its cluster."""
     reason: str | None
+    by_hour: tuple[float | None, ...] = ()
+    """What the whole service wasted in each hour of the period."""
 
 
 class ServiceWaste(NamedTuple):
@@ -107,6 +109,8 @@ class Cohort(NamedTuple):
     connections: float
     waste: float
     efficiency: float | None
+    bootstrap_waste: float = 0.0
+    """Of `waste`, what the version decides on: unused bootstrap connections."""
 
 
 class Surge(NamedTuple):
@@ -146,17 +150,19 @@ class BrokerLoad(NamedTuple):
     kafka_cluster: str | None
     broker_id: int | None
     broker: str | None
-    connections: int
-    peak: int
-    forecast_peak: int
+    connections: int | None
+    peak: int | None
+    """Most in any minute of the period."""
+    forecast_peak: int | None
     max_connections: int | None
+    by_hour: tuple[int | None, ...] = ()
+    """The most in any minute of each hour of the period, of those that are nearest to the limit."""
 
     @property
     def worst_share(self) -> float | None:
         """The greatest of all as a share of the limit."""
-        if not self.max_connections:
-            return None
-        return max(self.connections, self.peak, self.forecast_peak) / self.max_connections
+        known = [n for n in (self.connections, self.peak, self.forecast_peak) if n is not None]
+        return max(known) / self.max_connections if self.max_connections and known else None
 
 
 class Week(NamedTuple):

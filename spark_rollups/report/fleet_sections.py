@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["efficiency", "headline", "held", "opened", "seen", "waste_by_reason"]
+__all__ = ["headline", "held", "seen"]
 
 from collections import defaultdict
 from functools import partial
@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING
 
 from spark_rollups.report.canvas import draw
 from spark_rollups.report.digest import HOUR_MS, OTHER
-from spark_rollups.report.markup import element
+from spark_rollups.report.markup import Markup, element
 from spark_rollups.report.parts import Figure, Section, section, table
-from spark_rollups.report.plots_of_bars import bar_heights, plot_bars
-from spark_rollups.report.plots_of_time import (
-    REASON_COLOURS,
-    plot_efficiency,
-    plot_held,
-    plot_opened,
-)
+from spark_rollups.report.plots_of_time import plot_held
 from spark_rollups.report.savings_sections import fixes_of
 from spark_rollups.report.words import (
     FIXES,
@@ -34,7 +28,6 @@ from spark_rollups.report.words import (
 
 if TYPE_CHECKING:
     from spark_rollups.report.digest import Digest
-    from spark_rollups.report.markup import Markup
 
 _FULL = 0.999
 _IN_OTHER = f"reasons; the rest is added up in {OTHER!r}"
@@ -44,7 +37,7 @@ def headline(digest: Digest) -> Section:
     """Say in one sentence and five figures how the fleet is."""
     wasted = f"{amount(digest.wasted)} of {amount(digest.connections)}"
     cards = [
-        _card("Efficiency", percent(digest.efficiency), "of connection time served somebody"),
+        _card("Efficiency", percent(digest.efficiency), "of connection time is useful"),
         _card("Wasted", amount(digest.wasted), f"of {amount(digest.connections)} connections held"),
     ]
     fixes = fixes_of(digest)
@@ -60,10 +53,10 @@ def headline(digest: Digest) -> Section:
         bad = (worst.worst_share or 0) > 1
         cards.append(_card("Fullest broker", percent(worst.worst_share), text, bad=bad))
     cover = digest.coverage
-    text = f"of {digest.hours_in_period} hours; the rest nobody saw"
+    text = f"of the minutes of {digest.hours_in_period} hours"
     cards.append(_card("Seen", percent(cover), text, bad=cover is None or cover < _FULL))
     says = (
-        f"On average {wasted} connections served nobody"
+        f"On average {wasted} connections are wasted"
         f" ({amount(digest.services)} services, {amount(digest.clients)} clients)."
     )
     html = element(
@@ -73,7 +66,7 @@ def headline(digest: Digest) -> Section:
         id="headline",
         aria_label="Headline",
     )
-    return Section(html)
+    return Section(html, "")
 
 
 def held(digest: Digest) -> Section:
@@ -91,94 +84,41 @@ def held(digest: Digest) -> Section:
             amount(hour.useful_ms / HOUR_MS),
             amount(hour.waste_ms / HOUR_MS),
             amount(hour.unknown_ms / HOUR_MS),
+            percent(_share(hour.useful_ms, hour.useful_ms + hour.waste_ms)),
             amount(hour.opened),
+            percent(_share(hour.minutes_seen, hour.minutes_expected)),
         )
         for hour in digest.hours
     ]
-    heads = ("hour (UTC)", "held#", "useful#", "wasted#", "unknown#", "opened#")
+    heads = (
+        *("hour (UTC)", "held#", "useful#", "wasted#", "unknown#", "efficiency#", "opened#"),
+        "seen#",
+    )
     return section(
         "held",
         "What the fleet held",
-        "Connections on average in each hour. Everything above the green is waste.",
+        "Connections on average in each hour. Everything above the green is waste, by reason.",
+        _reasons(digest),
         figure=Figure("held", svg, png),
         behind=table(heads, rows, "Connections by hour"),
     )
 
 
-def efficiency(digest: Digest) -> Section:
-    """Show efficiency over time, and openings beside it."""
-    svg, png = draw(
-        "efficiency",
-        partial(plot_efficiency, digest=digest),
-        (2.3, 2.0),
-        "Efficiency by hour in percent",
-    )
-    rows = [
-        (when(hour.at), percent(_share(hour.useful_ms, hour.useful_ms + hour.waste_ms)))
-        for hour in digest.hours
-    ]
-    return section(
-        "efficiency",
-        "Efficiency over time",
-        "Useful connection time over useful and wasted time. Grey hours were not wholly seen.",
-        figure=Figure("efficiency", svg, png),
-        behind=table(("hour (UTC)", "efficiency#"), rows, "Efficiency by hour"),
-    )
-
-
-def opened(digest: Digest) -> Section:
-    """Show openings: what restarts and churn cost the brokers."""
-    svg, png = draw(
-        "opened", partial(plot_opened, digest=digest), (2.0, 1.8), "Connections opened in each hour"
-    )
-    rows = [(when(hour.at), amount(hour.opened)) for hour in digest.hours]
-    return section(
-        "opened",
-        "Connections opened",
-        "Each costs a broker a handshake, with TLS an expensive one. Restarts and clients made"
-        " for each request show here.",
-        figure=Figure("opened", svg, png),
-        behind=table(("hour (UTC)", "opened#"), rows, "Connections opened by hour"),
-    )
-
-
-def waste_by_reason(digest: Digest) -> Section:
+def _reasons(digest: Digest) -> Markup:
     """Show why connections are waste."""
     totals: dict[str, int] = defaultdict(int)
     for waste in digest.waste:
         totals[waste.reason] += waste.waste_ms
-    ordered = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
     hours, whole = HOUR_MS * max(1, len(digest.hours)), sum(totals.values())
-    bars = [
-        (
-            reason_words(reason),
-            spent / hours,
-            f"{amount(spent / hours)}  ({percent(_share(spent, whole))})",
-            REASON_COLOURS.get(reason, "grey"),
-        )
-        for reason, spent in ordered
+    rows = [
+        (reason_words(reason), amount(spent / hours), percent(_share(spent, whole)))
+        for reason, spent in sorted(totals.items(), key=lambda item: (-item[1], item[0]))
         if spent
     ]
-    if not bars:
-        return section("waste", "Why connections are waste", "No waste was seen.")
-    svg, png = draw(
-        "waste",
-        partial(plot_bars, bars=bars),
-        bar_heights(len(bars)),
-        "Wasted connections by reason",
-    )
-    rows = [
-        (name, amount(value), label.rpartition("(")[2].rstrip(")"))
-        for name, value, label, _ in bars
-    ]
-    return section(
-        "waste",
-        "Why connections are waste",
-        "Connections on average that served nobody, by reason."
-        + of_all(len(totals.keys() - {OTHER}), digest.lengths.reasons, _IN_OTHER),
-        figure=Figure("waste", svg, png),
-        behind=table(("reason", "connections#", "share#"), rows, "Waste by reason"),
-    )
+    if not rows:
+        return Markup("")
+    more = of_all(len(totals.keys() - {OTHER}), digest.lengths.reasons, _IN_OTHER)
+    return table(("reason", "wasted#", "of all waste#"), rows, f"Waste by reason.{more}")
 
 
 def seen(digest: Digest) -> Section:
@@ -191,7 +131,7 @@ def seen(digest: Digest) -> Section:
     ]
     says = (
         f"{percent(digest.coverage)} of the minutes were seen. "
-        f"{amount(missing)} of {amount(digest.hours_in_period)} hours were seen by nobody, "
+        f"{amount(missing)} of {amount(digest.hours_in_period)} hours have no data, "
         f"{amount(len(partly))} only in part. What was not seen is in no figure of this page."
     )
     if not digest.whole:
@@ -220,7 +160,7 @@ def seen(digest: Digest) -> Section:
         parts.append(table(("reason", "texts#", "bytes#"), set_aside, caption))
     else:
         parts.append(element("p", "Every text could be read: nothing was set aside."))
-    return section("seen", "What was not seen", says, *parts)
+    return section("seen", "Coverage", says, *parts)
 
 
 def _card(name: str, value: str, text: str, *, bad: bool = False) -> Markup:

@@ -43,17 +43,17 @@ METRICS = (
     Metric("kafka_client_fleet_connections", "Connections held on average in the last whole hour."),
     Metric(
         "kafka_client_fleet_useful_connections",
-        "Of these, on average, those that served somebody.",
+        "Of these, the useful ones, on average.",
     ),
     Metric(
         "kafka_client_fleet_wasted_connections",
-        "Of these, on average, those that served nobody, by reason: the cause, or the class where"
+        "Of these, the wasted ones, on average, by reason: the cause, or the class where"
         " no cause is known. Beyond 40 reasons the rest is `other`.",
         ("reason",),
     ),
     Metric(
         "kafka_client_fleet_unknown_connections",
-        "Of these, on average, those of which nobody knows what they were for.",
+        "Of these, those of unknown purpose, on average.",
     ),
     Metric(
         "kafka_client_fleet_efficiency_ratio",
@@ -84,18 +84,18 @@ METRICS = (
     ),
     Metric(
         "kafka_client_fleet_broker_peak_connections",
-        "Most connections of watched clients to a broker in any hour of the period; never less"
-        " than it had of them. Beyond 200 brokers the rest adds up in `other`.",
+        "Most connections of watched clients to a broker in any minute of the period. Beyond 200"
+        " brokers the rest adds up in `other`.",
         ("kafka_cluster", "broker_id"),
     ),
     Metric(
         "kafka_client_fleet_broker_forecast_connections",
-        "Connections to a broker if every client restarted, one after the other.",
+        "Connections to a broker if every client restarted at once; absent where it is unknown.",
         ("kafka_cluster", "broker_id"),
     ),
     Metric(
         "kafka_client_fleet_broker_max_connections",
-        "The broker's max.connections, where the agents were told.",
+        "The broker's max.connections, where it is configured in the agents.",
         ("kafka_cluster", "broker_id"),
     ),
     Metric(

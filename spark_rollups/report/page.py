@@ -13,6 +13,8 @@ from spark_rollups.report.markup import Markup, element
 from spark_rollups.report.words import when
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from spark_rollups.report.digest import Digest
 
 # By its package and not by a path: on a cluster all this comes out of a zip.
@@ -21,13 +23,10 @@ _STYLE = resources.files("spark_rollups.report").joinpath("report.css")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _ORDER = (
     fleet_sections.headline,
-    fleet_sections.held,
+    broker_sections.brokers,
     savings_sections.savings,
     savings_sections.wasters,
-    broker_sections.brokers,
-    fleet_sections.waste_by_reason,
-    fleet_sections.efficiency,
-    fleet_sections.opened,
+    fleet_sections.held,
     broker_sections.surges,
     savings_sections.cohorts,
     broker_sections.weeks,
@@ -38,15 +37,20 @@ _ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The finished document and its drawings by name."""
+    """The finished document, and its drawings by name, each drawn as a picture when called."""
 
     html: str
-    pictures: dict[str, bytes]
+    pictures: dict[str, Callable[[], bytes]]
 
 
 def render(digest: Digest) -> Report:
     """Make the report. Pure: the same digest is the same report, to the last byte."""
-    sections = [make(digest) for make in _ORDER]
+    sections = [made for make in _ORDER if (made := make(digest)) is not None]
+    contents = [
+        element("li", element("a", each.title, href=f"#{each.name}"))
+        for each in sections
+        if each.title
+    ]
     period = f"{when(digest.begin)} to {when(digest.end)} UTC"
     head = element(
         "head",
@@ -58,7 +62,12 @@ def render(digest: Digest) -> Report:
     )
     body = element(
         "body",
-        element("header", element("h1", "Kafka connections of the fleet"), element("p", period)),
+        element(
+            "header",
+            element("h1", "Kafka connections of the fleet"),
+            element("p", period),
+            element("nav", element("ul", *contents), aria_label="Contents"),
+        ),
         element("main", *(each.html for each in sections)),
         element("footer", element("p", "Made by brokerwire-rollups report.")),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from spark_rollups.report.markup import Markup, element
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Figure:
 
     name: str
     svg: Markup
-    png: bytes
+    png: Callable[[], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Section:
     """A part of the page, with the drawings in it."""
 
     html: Markup
+    title: str
+    name: str = ""
     figures: tuple[Figure, ...] = ()
 
 
@@ -80,4 +82,4 @@ def section(
     if behind is not None:
         inside.append(element("details", element("summary", "The figures behind it"), behind))
     html = element("section", *inside, id=name, aria_labelledby=f"{name}-title")
-    return Section(html, (figure,) if figure else ())
+    return Section(html, title, name, (figure,) if figure else ())

@@ -48,18 +48,19 @@ def plot_brokers(canvas: Canvas, brokers: Sequence[tuple[str, BrokerLoad]]) -> N
         full = (load.worst_share or 0) > 1
         colour = canvas.colour("bad" if full else "accent")
         bar = _height(canvas)
-        axes.barh(place, load.forecast_peak, height=bar, color=colour, alpha=0.28)
-        axes.barh(place, load.peak, height=bar * 0.55, color=colour)
+        axes.barh(place, load.forecast_peak or 0, height=bar, color=colour, alpha=0.28)
+        axes.barh(place, load.peak or 0, height=bar * 0.55, color=colour)
         if load.max_connections:
             ends = [place - bar * 0.68, place + bar * 0.68]
             axes.plot([load.max_connections] * 2, ends, color=ink, linewidth=2.2)
     greatest = max(
-        max(load.forecast_peak, load.peak, load.max_connections or 0) for _, load in brokers
+        max(load.forecast_peak or 0, load.peak or 0, load.max_connections or 0)
+        for _, load in brokers
     )
     for place, (_, load) in enumerate(brokers):
         share = load.worst_share
         label = percent(share) if share is not None else "no limit known"
-        end = max(load.forecast_peak, load.peak, load.max_connections or 0)
+        end = max(load.forecast_peak or 0, load.peak or 0, load.max_connections or 0)
         colour = canvas.colour("bad") if (share or 0) > 1 else canvas.colour("ink")
         axes.text(end + greatest * 0.02, place, label, va="center", color=colour)
     _names(canvas, [name for name, _ in brokers])

@@ -1,8 +1,8 @@
-"""Plots over time: what was held, how well it was used, how much was seen, what was opened."""
+"""The plot over time: what was held, useful or wasted."""
 
 from __future__ import annotations
 
-__all__ = ["REASON_COLOURS", "plot_efficiency", "plot_held", "plot_opened"]
+__all__ = ["plot_held"]
 
 from collections import defaultdict
 from datetime import timedelta
@@ -11,10 +11,10 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from matplotlib.dates import AutoDateLocator, num2date
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter
 
 from spark_rollups.report.digest import HOUR_MS, OTHER
-from spark_rollups.report.words import amount, percent, reason_words
+from spark_rollups.report.words import amount, reason_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from spark_rollups.report.canvas import Canvas
     from spark_rollups.report.digest import Digest, Hour
 
-REASON_COLOURS = {
+_COLOURS = {
     "superseded_bootstrap": "teal",
     "idle_closing_off": "red",
     "idle_closing_failed": "red",
@@ -37,7 +37,6 @@ REASON_COLOURS = {
 _ELSE = "grey"
 # Beyond these the reasons are one band: more colours nobody tells apart.
 _BANDS = 5
-_FULL = 0.999
 
 
 def plot_held(canvas: Canvas, digest: Digest) -> None:
@@ -47,7 +46,7 @@ def plot_held(canvas: Canvas, digest: Digest) -> None:
     useful = [_connections(by_hour, at, "useful_ms") for at in moments]
     bands = [("useful", "good", useful)]
     for reason, values in _reasons(digest, moments):
-        bands.append((reason, REASON_COLOURS.get(reason, _ELSE), values))
+        bands.append((reason, _COLOURS.get(reason, _ELSE), values))
     unknown = [_connections(by_hour, at, "unknown_ms") for at in moments]
     if any(value for value in unknown if not isnan(value)):
         bands.append(("unknown", "line", unknown))
@@ -71,49 +70,6 @@ def plot_held(canvas: Canvas, digest: Digest) -> None:
     )  # fmt: skip
 
 
-def plot_efficiency(canvas: Canvas, digest: Digest) -> None:
-    """Draw efficiency by hour; where not all was seen the paper shows it."""
-    moments = _moments(digest)
-    by_hour = {hour.at: hour for hour in digest.hours}
-    shares = []
-    for at in moments:
-        hour = by_hour.get(at)
-        known = hour.useful_ms + hour.waste_ms if hour else 0
-        shares.append(hour.useful_ms / known if hour and known else float("nan"))
-    for at in moments:
-        hour = by_hour.get(at)
-        seen = _seen(hour)
-        if seen < _FULL:
-            canvas.axes.axvspan(
-                at, at + timedelta(hours=1), color=canvas.colour("grey"),
-                alpha=0.08 + 0.25 * (1 - seen), linewidth=0,
-            )  # fmt: skip
-    colour = canvas.colour("accent")
-    for edges, (steps,) in _runs(moments, shares):
-        canvas.axes.fill_between(
-            edges, 0, steps, step="post", color=colour, alpha=0.14, linewidth=0
-        )
-        canvas.axes.step(edges, steps, where="post", color=colour, linewidth=2)
-    canvas.axes.set_ylim(0, 1)
-    canvas.axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
-    _finish(canvas, moments)
-    canvas.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: percent(value)))
-
-
-def plot_opened(canvas: Canvas, digest: Digest) -> None:
-    """Draw how many connections were opened in each hour: what restarts and churn cost."""
-    by_hour = {hour.at: hour for hour in digest.hours}
-    moments = _moments(digest)
-    opened = [by_hour[at].opened if at in by_hour else 0 for at in moments]
-    canvas.axes.bar(
-        moments, opened, width=timedelta(minutes=52), align="edge", color=canvas.colour("accent")
-    )
-    canvas.axes.set_ylim(bottom=0)
-    _finish(canvas, moments)
-    canvas.axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    canvas.axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: amount(value)))
-
-
 def _moments(digest: Digest) -> list[datetime]:
     """Return every hour of the period, also those that nobody saw."""
     return [digest.begin + timedelta(hours=number) for number in range(digest.hours_in_period)]
@@ -133,12 +89,6 @@ def _runs(
 
 def _connections(by_hour: dict[datetime, Hour], at: datetime, name: str) -> float:
     return float(getattr(by_hour[at], name)) / HOUR_MS if at in by_hour else float("nan")
-
-
-def _seen(hour: Hour | None) -> float:
-    if hour is None or not hour.minutes_expected:
-        return 0.0
-    return hour.minutes_seen / hour.minutes_expected
 
 
 def _reasons(digest: Digest, moments: Sequence[datetime]) -> list[tuple[str, list[float]]]:

@@ -6,6 +6,8 @@ __all__ = ["LEAST_CHANGE", "cohorts", "savings", "services_waste", "wasters", "w
 
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import functions as F
+
 from spark_rollups.report.asking import whole
 from spark_rollups.report.digest import (
     HOUR_MS,
@@ -36,6 +38,17 @@ def wasters(reader: Reader) -> tuple[Waster, ...]:
         "SELECT * FROM {t} WHERE {day} ORDER BY waste_ms DESC, cluster, rank",
         _MOST_WASTERS,
     )
+    names = ("cluster", "namespace", "service")
+    keys = list(dict.fromkeys(tuple(row[name] for name in names) for row in rows))
+    hours = reader.of_period("hourly")
+    courses = {}
+    if hours is not None:
+        wasted = hours.groupBy("hour", *names).agg(F.sum("waste_ms").alias("waste_ms"))
+        courses = reader.course(wasted, keys, names, "waste_ms")
+    by_hour = {
+        key: tuple(None if value is None else value / HOUR_MS for value in values)
+        for key, values in courses.items()
+    }
     return tuple(
         Waster(
             row["cluster"],
@@ -49,6 +62,7 @@ def wasters(reader: Reader) -> tuple[Waster, ...]:
             row["efficiency"],
             row["waste_share"],
             row["worst_cause"] or row["worst_class"],
+            by_hour.get(tuple(row[name] for name in names), ()),
         )
         for row in rows
     )
@@ -124,6 +138,7 @@ def cohorts(reader: Reader) -> tuple[tuple[Cohort, ...], int]:
             reader.standing(row["connection_ms"]),
             reader.standing(row["waste_ms"]),
             row["efficiency"],
+            reader.standing(row["bootstrap_waste_ms"]),
         )
         for row in rows
     )

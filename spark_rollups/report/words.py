@@ -38,7 +38,14 @@ class Fix(NamedTuple):
 FIXES = {
     "fewer_bootstrap_servers": Fix(
         "List two bootstrap servers",
-        "Clients that list every broker connect to each twice, and never use the first one again.",
+        "Java clients never use a bootstrap connection again once they know the brokers. List two"
+        " servers instead of all, and keep connections.max.idle.ms at its default, which closes"
+        " what is left after 9 minutes.",
+    ),
+    "update_librdkafka": Fix(
+        "Update librdkafka to 2.10 or later",
+        "Older versions keep a bootstrap connection whose address is not the advertised one,"
+        " however few servers are listed.",
     ),
     "idle_closing_on": Fix(
         "Let clients close idle connections",
@@ -112,15 +119,15 @@ def fewer(value: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Write a share; never 100 % or 0 % for what is only nearly so."""
+    """Write a share; never 100% or 0% for what is only nearly so."""
     if share is None:
         return _NOTHING
     shown = f"{share * 100:.0f}"
     if shown == "100" and share < 1:
-        return f"{min(share * 100, 99.9):.1f} %"
+        return f"{min(share * 100, 99.9):.1f}%"
     if shown == "0" and share > 0:
-        return "< 1 %"
-    return f"{shown} %"
+        return "< 1%"
+    return f"{shown}%"
 
 
 def reason_words(reason: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["hourly"]
+__all__ = ["hourly", "series_of"]
 
 from typing import TYPE_CHECKING, Final
 
@@ -23,15 +23,19 @@ _SILENT_MS: Final = 300_000
 """An agent that is silent for longer at the end of what is known of an hour is gone."""
 
 
-def hourly(grown: DataFrame) -> DataFrame:
-    """Add up the increments of the series by hour and dimensions."""
-    series = (
+def series_of(grown: DataFrame) -> DataFrame:
+    """Return the series that did something in the hour, with what is decided for each of them."""
+    return (
         grown.where("kind = 'connections'")
         .where(_did_something())
         .drop("minutes_seen", "minutes_expected")
         .join(_boots(grown), list(_BOOT), "left")
         .withColumns(_by_series())
     )
+
+
+def hourly(series: DataFrame) -> DataFrame:
+    """Add up `series_of` an hour by dimensions."""
     groups = series.groupBy("hour", *DIMS).agg(
         *(exact(F.col(name)).alias(name) for name in SUMS),
         *(F.max(name).alias(name) for name in MAXIMA),
@@ -61,15 +65,11 @@ def _boots(grown: DataFrame) -> DataFrame:
     agent = Window.partitionBy("hour", "agent_id").orderBy(F.desc("at_greatest"), "boot_id")
     goes_on = (F.row_number().over(agent) == 1) & (F.coalesce(state("final"), F.lit(0)) == 0)
     at = F.col("at_greatest")
-    known_until = F.expr(
-        "percentile_disc(0.5) WITHIN GROUP (ORDER BY IF(goes_on, at_greatest, NULL) DESC)"
-        " OVER (PARTITION BY hour)"
-    )
-    boots = (
-        grown.where("kind = 'agent'")
-        .withColumn("goes_on", goes_on)
-        .withColumn("known_until", known_until)
-    )
+    boots = grown.where("kind = 'agent'").withColumn("goes_on", goes_on)
+    # Not over a window: that would bring all agents of an hour into one task.
+    middle = "percentile_disc(0.5) WITHIN GROUP (ORDER BY IF(goes_on, at_greatest, NULL) DESC)"
+    known_until = boots.groupBy("hour").agg(F.expr(middle).alias("known_until"))
+    boots = boots.join(F.broadcast(known_until), "hour")
     there = F.col("goes_on") & (at >= F.col("known_until").cast("long") - _SILENT_MS)
     return boots.select(*_BOOT, "minutes_seen", "minutes_expected", there.alias("there"))
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from spark_rollups.schemas import COUNTERS, DIMENSIONS, INTERVALS, STATES
+from spark_rollups.schemas import COUNTERS, DIMENSIONS, INTERVALS, MINUTES, STATES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -41,6 +41,9 @@ GREATEST: Final = (
     *DIMENSIONS,
 )
 _SHARED_BITS: Final = 32
+_MINUTE: Final = "minute_of_hour"
+_GREATEST_PEAK: Final = 2**31 - 1
+"""No broker holds more, and the sums of such numbers fit in 64 bits."""
 
 
 def state(name: str) -> Column:
@@ -61,20 +64,32 @@ def reduce_records(parsed: DataFrame) -> DataFrame:
     placed = parsed.withColumns(
         {
             "hour": F.timestamp_millis(before - F.pmod(before, F.lit(_HOUR_MS))),
-            "minute": F.expr("shiftleft(1L, int((at_ms - 1) div 60000 % 60))"),
+            _MINUTE: F.expr("int((at_ms - 1) div 60000 % 60)"),
             "series": F.when(agent, F.lit(-1)).otherwise(F.col("series")),
         }
     )
     return placed.groupBy(*KEY, *DIMENSIONS, *BAD).agg(
         *(F.max(name).alias(name) for name in (*COUNTERS, *INTERVALS)),
         *(F.max(_packed(name)).alias(f"state_{name}") for name in STATES),
-        F.bit_or("minute").alias("minutes"),
+        F.bit_or(F.expr(f"shiftleft(1L, {_MINUTE})")).alias("minutes"),
+        _by_minute(f"IF({_MINUTE} = {{at}}, least(peak_connections, {_GREATEST_PEAK}), NULL)"),
         F.min("since_ms").alias("since_ms"),
         F.min("seq").alias("seq_least"),
         F.max("seq").alias("seq_greatest"),
         F.min("at_ms").alias("at_least"),
         F.max("at_ms").alias("at_greatest"),
     )
+
+
+def _by_minute(peak: str) -> Column:
+    """Return the greatest of each minute; of who has no connections, nothing instead of 60 nulls.
+
+    Sixty numbers and no map or list: those Spark would make by sorting all records. As one text:
+    sixty columns of Python's cost a second of conversation with the JVM.
+    """
+    each = (f"max({peak.format(at=minute)})" for minute in range(MINUTES))
+    array = F.expr(f"array({', '.join(each)})")
+    return F.when(F.exists(array, F.isnotnull), array).alias("minute_peaks")
 
 
 def _packed(name: str) -> Column:
@@ -94,11 +109,12 @@ def good_rows(reduced: DataFrame, *, twins: bool = True) -> DataFrame:
     """
     good = reduced.where("reason IS NULL")
     if not twins:
-        return good.select(*KEY, *GREATEST, *LEAST, "minutes")
+        return good.select(*KEY, *GREATEST, *LEAST, "minutes", "minute_peaks")
     return good.groupBy(*KEY).agg(
         *(F.max(name).alias(name) for name in GREATEST),
         *(F.min(name).alias(name) for name in LEAST),
         F.bit_or("minutes").alias("minutes"),
+        _by_minute("get(minute_peaks, {at})"),
     )
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _BROKEN: Final = "broken"
 _KEPT_CHARACTERS: Final = 65_536
-_END_OF_TIME_MS: Final = 4_102_444_800_000
-"""The year 2100: an agent with such a clock would make hours that nobody looks at."""
+_FIRST_MS, _END_MS = 1_577_836_800_000, 4_102_444_800_000
+"""From 2020, before which there was no agent, to 2100: every other time would be a partition."""
 _CLOCK_MS: Final = 3_600_000
 _NAME: Final = '"schema_version"'
 _GREATEST_SEQ: Final = 2**31 - 1
@@ -33,7 +33,11 @@ def parse(texts: DataFrame) -> DataFrame:
     record = F.from_json(
         "raw",
         schemas.record_type().add(_BROKEN, "string"),
-        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BROKEN},
+        {
+            "mode": "PERMISSIVE",
+            "columnNameOfCorruptRecord": _BROKEN,
+            "allowSingleQuotes": "false",
+        },
     )
     read = texts.select("raw", "source", record.alias("record"))
     read = read.select("raw", "source", "record.*").withColumns(_buckets())
@@ -65,9 +69,10 @@ def _reason() -> Column:
             ~(F.col("raw").startswith("{") | F.col("raw").rlike(r"^\s*\{")),
             "not a JSON object",
         ),
-        # The parser stops at the end of the first object and would drop the second in silence.
+        # The parser stops at the end of the first object and would drop the rest in silence.
         ((F.locate("{", "raw", 2) > 0) & (_records() > 1), "more than one record"),
         (F.col(_BROKEN).isNotNull(), "not JSON, or a field of the wrong type"),
+        (~_is_one_object(), "more than one JSON object"),
         (version.isNull(), "no schema_version"),
         (
             version != schemas.SCHEMA_VERSION,
@@ -90,7 +95,7 @@ def _reason() -> Column:
         (F.greatest(*numbers) > schemas.GREATEST_COUNT, "a number beyond 2^53"),
         (F.greatest(*states) > schemas.GREATEST_STATE, "a state beyond 2^32"),
         (F.col("seq") > _GREATEST_SEQ, "a seq beyond 2^31"),
-        (~F.col("at_ms").between(1, _END_OF_TIME_MS), "at_ms is no time before the year 2100"),
+        (~F.col("at_ms").between(_FIRST_MS, _END_MS), "at_ms is no time from 2020 to 2100"),
         # By a little it may be: a clock that goes back by up to a minute begins no new boot.
         (F.col("since_ms") > F.col("at_ms") + _CLOCK_MS, "since_ms is after at_ms"),
         (
@@ -107,6 +112,20 @@ def _records() -> Column:
     """Count the records in a text by a name that each has; a regular expression takes longer."""
     without = F.octet_length(F.replace(F.col("raw"), F.lit(_NAME), F.lit("")))
     return F.call_function("div", F.octet_length("raw") - without, F.lit(len(_NAME)))
+
+
+def _is_one_object() -> Column:
+    """Tell whether an object is all of a text, but for space.
+
+    Nearly every record has one brace of each kind. For the others: what follows an object can go on
+    neither within brackets nor within braces in a way that is JSON in both.
+    """
+    text = F.trim(F.col("raw"), F.lit(" \t\r\n"))
+    plain = (F.locate("{", text, 2) == 0) & (F.locate("}", text) == F.length(text))
+    elements = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
+    keys = F.json_object_keys(F.concat(F.lit('{"record":'), text, F.lit("}")))
+    whole = (F.coalesce(elements, F.lit(0)) == 1) & (F.coalesce(F.size(keys), F.lit(0)) == 1)
+    return F.when(plain, F.lit(True)).otherwise(whole)
 
 
 def _missing() -> list[tuple[Column, str]]:

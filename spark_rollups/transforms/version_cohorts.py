@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 _DAY_MS: Final = 86_400_000
 _SUMS: Final = ("connection_ms", "useful_ms", "waste_ms", "unknown_ms", "opened")
+_BOOTSTRAP: Final = "cause <=> 'superseded_bootstrap' OR class <=> 'bootstrap'"
+"""The waste that a library's version decides on; idle limits and instances are its user's."""
 
 
 def version_cohorts(days: DataFrame) -> DataFrame:
     """Add up by library, version and kind of client."""
     groups = days.groupBy("day", "library", "library_version", "client_kind").agg(
         *(total(F.col(name)).alias(name) for name in _SUMS),
+        total(F.when(F.expr(_BOOTSTRAP), F.col("waste_ms"))).alias("bootstrap_waste_ms"),
         F.hll_sketch_estimate(F.hll_union_agg("clients_sketch")).alias("clients"),
     )
     return groups.withColumns(

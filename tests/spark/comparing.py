@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 __all__ = ["ALL", "contents", "differences"]
 
 ALL = (
-    *("silver", "quarantine", "hourly", "daily", "coverage", "findings"),
+    *("silver", "quarantine", "hourly", "brokers", "daily", "coverage", "findings"),
     *("top_wasters", "savings", "version_cohorts", "surge", "forecast", "week_over_week"),
 )
 # The bytes of a sketch may differ while it says the same; `clients` is what it says. Where a text

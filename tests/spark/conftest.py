@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from spark_rollups.errors import MissingPartError
+
+LOGGING = Path(__file__).parents[2] / "spark_rollups" / "log4j2.properties"
 
 
 def pytest_collection_modifyitems(items):
@@ -25,6 +28,7 @@ def spark():
 
     # The JVM's first compiler only: tests end before the second one would pay.
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
     try:
         session = spark_session(
             "tests",
@@ -34,8 +38,8 @@ def spark():
                 "spark.sql.shuffle.partitions": "2",
                 # Plans of a hundred columns are made once, not anew after each stage.
                 "spark.sql.adaptive.enabled": "false",
+                "spark.driver.extraJavaOptions": f"{logging} {options}",
             },
-            java_options=options,
         )
     except MissingPartError as error:
         if os.environ.get("CI", "").lower() in {"1", "true"}:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from spark_rollups.simulate import command
+from fleet_simulator import command
 
 __all__ = ["batch", "journal_lines", "quiet", "simulate"]
 

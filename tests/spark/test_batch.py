@@ -110,7 +110,9 @@ def test_the_list_of_tables_has_all(whole):
     """What `vacuum` does not know would grow for ever."""
     from spark_rollups.jobs.vacuum import TABLES
 
-    folders = {path.name for path in Path(whole.root).iterdir() if path.is_dir()}
+    folders = {
+        path.name for path in Path(whole.root.removeprefix("file:")).iterdir() if path.is_dir()
+    }
     assert folders - {"stale_hours"} == set(TABLES)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 from types import SimpleNamespace
 
 from tests.spark.fleets import quiet
+from tests.spark.journals import Agent
 
 NAMES = ("a[1].jsonl", "a1.jsonl", "k=v{a,b}.jsonl", "back\\slash.jsonl", "with space%20.jsonl")
 
@@ -56,6 +58,46 @@ def test_a_file_that_has_gone_costs_nothing_but_itself(spark, tmp_path):
     texts = texts_of_files(spark, [files[0]["path"]])
     (tmp_path / "here.jsonl").unlink()
     assert texts.collect() == []
+
+
+def test_a_broken_file_and_a_line_without_end_cost_nothing_but_themselves(tables, tmp_path):
+    """Both ended every batch: the one with an error at its end, the other with the heap."""
+    from tests.spark.fleets import batch
+
+    folder = tmp_path / "journals"
+    folder.mkdir()
+    lines = []
+    for name in ("whole", "cut", "long"):
+        agent = Agent(agent_id=name)
+        agent.series(1)
+        for _ in range(2000):
+            agent.grow(1, connection_ms=60_000, opened=1)
+            agent.write()
+        lines.append("".join(f"{line}\n" for line in agent.lines()).encode())
+    (folder / "whole.jsonl").write_bytes(lines[0])
+    packed = gzip.compress(lines[1])
+    (folder / "cut.jsonl.gz").write_bytes(packed[: len(packed) // 2])
+    # 300 kB of gzip.
+    with gzip.open(folder / "long.jsonl.gz", "wb", compresslevel=1) as file:
+        file.write(lines[2])
+        for _ in range(300):
+            file.write(b"{" * 2**20)
+        file.write(b"\n" + lines[2])
+    loads = batch(tables, folder)
+    opened = {
+        row["agent_id"]: row["opened"]
+        for row in tables.read("silver").groupBy("agent_id").agg({"opened": "max"})
+        .withColumnRenamed("max(opened)", "opened").collect()
+    }  # fmt: skip
+    assert opened.pop("whole") == opened.pop("long") == 2000
+    assert 100 < opened.pop("cut") < 2000
+    aside = tables.read("quarantine").select("reason", "source", "raw_bytes").collect()
+    damaged = [row for row in aside if row["reason"] == "a file that is damaged or cut short"]
+    assert [row["source"] for row in damaged] == [f"file:{folder}/cut.jsonl.gz"]
+    # Half a line may be there as well, and nothing of the long one.
+    assert len(aside) <= 2
+    assert sum(load.quarantined for load in loads) == len(aside)
+    assert batch(tables, folder) == []
 
 
 def test_files_come_in_portions_and_none_is_left_out():

@@ -55,6 +55,44 @@ def test_a_lost_hour_is_counted_where_the_series_is_seen_again(grown):
     assert seen == {(0, "boot-1", -1): "60/60", (2, "boot-1", -1): "60/120"}
 
 
+def test_a_counter_that_was_unknown_for_an_hour_goes_on_from_its_last_value(grown):
+    """Its bytes were counted twice: from nothing, once more, when they were known again."""
+    agent = Agent()
+    agent.series(1)
+    run(agent, 240, bytes_out=10, opened=1)
+    for record in agent.records:
+        if record["kind"] == "connections" and (
+            START_MS + HOUR_MS < record["at_ms"] <= START_MS + 3 * HOUR_MS
+        ):
+            record["bytes_out"] = None
+    assert grown(agent.lines(), "bytes_out") == {
+        (0, "boot-1", 1): 600, (1, "boot-1", 1): None, (2, "boot-1", 1): None, (3, "boot-1", 1): 1800
+    }  # fmt: skip
+    assert set(grown(agent.lines(), "opened").values()) == {60}
+
+
+def test_the_last_known_value_is_looked_for_where_the_hour_before_lacks_it(tables, spark):
+    from spark_rollups.jobs.ingest import ingest
+    from spark_rollups.jobs.neighbours import rows_with_bases
+    from spark_rollups.transforms.increments import increments
+
+    agent = Agent()
+    agent.series(1)
+    for _ in range(6):
+        agent.grow(1, bytes_out=10)
+        agent.write(minutes=60)
+    for record in agent.records:
+        hour = (record["at_ms"] - START_MS) // HOUR_MS
+        if record["kind"] == "connections" and hour in {2, 3, 4, 5}:
+            record["bytes_out"] = None
+    texts = [(line, "") for line in agent.lines()]
+    ingest(tables, spark.createDataFrame(texts, "raw string, source string"))
+    hour = START_MS // HOUR_MS + 5
+    rows = increments(rows_with_bases(tables, [hour])).where(f"unix_seconds(hour) = {hour * 3600}")
+    found = rows.where("kind = 'connections'").collect()
+    assert [row["bytes_out"] for row in found] == [50]
+
+
 def test_a_counter_that_falls_is_the_same_however_much_was_read(spark):
     """No agent writes such a thing; a foreign one must not make runs disagree."""
     from spark_rollups.transforms.increments import increments

@@ -44,18 +44,21 @@ def one_hour():
 
 @pytest.fixture(scope="module")
 def day(spark):
-    """Return (hourly, coverage, daily) of that hour, cut off from what made them."""
+    """Return (hourly, coverage, daily, brokers) of that hour, cut off from what made them."""
+    from spark_rollups.transforms.brokers import brokers
     from spark_rollups.transforms.coverage import coverage
     from spark_rollups.transforms.daily import daily
-    from spark_rollups.transforms.hourly import hourly
+    from spark_rollups.transforms.hourly import hourly, series_of
     from spark_rollups.transforms.increments import increments
     from spark_rollups.transforms.lattice import good_rows, reduce_records
     from spark_rollups.transforms.parse import parse
 
     texts = spark.createDataFrame([(line, "") for line in one_hour()], "raw string, source string")
     grown = increments(good_rows(reduce_records(parse(texts)))).localCheckpoint()
-    hours = hourly(grown).localCheckpoint()
-    return hours, coverage(grown).localCheckpoint(), daily(hours).localCheckpoint()
+    series = series_of(grown).localCheckpoint()
+    hours = hourly(series).localCheckpoint()
+    covered, loads = coverage(grown).localCheckpoint(), brokers(series).localCheckpoint()
+    return hours, covered, daily(hours).localCheckpoint(), loads
 
 
 def rows(frame, *columns):
@@ -91,7 +94,7 @@ def agent_of(name, until, *, offset=0, final=False):
 
 def test_who_is_still_there_is_not_for_the_fastest_clock_to_say(spark):
     """Ten past: two are on time, one's clock is 20 minutes ahead, one was killed, one ended."""
-    from spark_rollups.transforms.hourly import hourly
+    from spark_rollups.transforms.hourly import hourly, series_of
     from spark_rollups.transforms.increments import increments
     from spark_rollups.transforms.lattice import good_rows, reduce_records
     from spark_rollups.transforms.parse import parse
@@ -107,7 +110,7 @@ def test_who_is_still_there_is_not_for_the_fastest_clock_to_say(spark):
         *(line for line in agent_of("other", 70) if json.loads(line)["at_ms"] > START_MS + HOUR),
     ]
     texts = spark.createDataFrame([(line, "") for line in lines], "raw string, source string")
-    hours = hourly(increments(good_rows(reduce_records(parse(texts)))))
+    hours = hourly(series_of(increments(good_rows(reduce_records(parse(texts))))))
     found = rows(
         hours.selectExpr(f"unix_millis(hour) - {START_MS} AS at", "service", "connections"), "*"
     )
@@ -133,10 +136,15 @@ def test_who_wastes_most_and_why(day):
 
 
 def test_what_each_fix_would_save_of_the_limit(day):
+    from pyspark.sql import functions as F
+
     from spark_rollups.transforms.savings import savings
 
     columns = ("fix", "connection_ms", "connections_saved", "max_connections", "share_of_limit")
-    assert rows(savings(day[2]), *columns, "clients") == [
+    # Only who wastes nothing knows the limit.
+    known = F.when(F.col("class") == "data", F.col("broker_max_connections"))
+    days = day[2].withColumn("broker_max_connections", known)
+    assert rows(savings(days), *columns, "clients") == [
         ("fewer_bootstrap_servers", HOUR // 2, 0.5 / 24, 5, 0.5 / 24 / 5, 1),
         ("idle_closing_on", 3 * HOUR, 3 / 24, 5, 3 / 24 / 5, 1),
     ]
@@ -177,23 +185,53 @@ def test_each_fix_has_what_it_would_save(spark, day):
     )
 
 
+@pytest.mark.parametrize(
+    ("library", "version", "fix", "short"),
+    [
+        pytest.param("java", "2.1.0", "fewer_bootstrap_servers", 7, id="java"),
+        pytest.param("librdkafka", "2.8.0", "update_librdkafka", 7, id="leaves it open"),
+        pytest.param("librdkafka", "2.10.0", None, None, id="closes it"),
+        pytest.param("librdkafka", "2.16.0", None, None, id="in 2 seconds"),
+        pytest.param("librdkafka", "1.9.2", "update_librdkafka", 7, id="older"),
+        pytest.param("librdkafka", None, None, None, id="of no version"),
+    ],
+)
+def test_advice_on_bootstrap_connections_is_the_librarys(day, library, version, fix, short):
+    """librdkafka 2.8 was told to list two servers, and 2.16 to keep its client between requests."""
+    from pyspark.sql import functions as F
+
+    from spark_rollups.transforms.savings import savings
+
+    figures = {
+        "library": F.lit(library),
+        "library_version": F.lit(version).cast("string"),
+        "lifetime_buckets": F.expr(
+            "transform(array(1, 2, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0), x -> CAST(x AS DECIMAL(38,0)))"
+        ),
+    }
+    found = savings(day[2].where("class = 'bootstrap'").withColumns(figures))
+    expected = [(fix, HOUR // 2, None)] if fix else []
+    expected += [("client_kept", 0, short)] if short else []
+    assert rows(found, "fix", "connection_ms", "opened_saved") == sorted(expected, key=str)
+
+
 def test_waste_by_version(day):
     from spark_rollups.transforms.version_cohorts import version_cohorts
 
     columns = ("library_version", "clients", "waste_ms", "waste_connections_per_client")
-    assert rows(version_cohorts(day[2]), *columns) == [
-        ("2.1.0", 1, 7 * HOUR // 2, 3.5 / 24),
-        ("4.4.0", 1, 0, 0.0),
+    assert rows(version_cohorts(day[2]), *columns, "bootstrap_waste_ms") == [
+        ("2.1.0", 1, 7 * HOUR // 2, 3.5 / 24, HOUR // 2),
+        ("4.4.0", 1, 0, 0.0, None),
     ]
 
 
-def test_a_restart_of_everything_would_cross_the_limit(day):
-    """Two connections are expected; five were once open to learn the brokers; the limit is 5."""
+def test_a_restart_of_everything_would_reach_the_limit(day):
+    """Two connections are expected; three at most were once open to learn the brokers."""
     from spark_rollups.transforms.forecast import forecast
 
     columns = ("connections", "expected", "bootstrap", "forecast_peak", "max_connections")
-    found = rows(forecast(day[0], day[2]), *columns, "share_of_limit", "exceeds")
-    assert found == [(7, 2, 5, 7, 5, 7 / 5, True)]
+    found = rows(forecast(day[0], day[3], day[2]), *columns, "peak_connections", "exceeds")
+    assert found == [(7, 2, 3, 5, 5, 8, False)]
 
 
 def test_a_broker_is_forecast_from_the_last_hour_in_which_most_of_its_series_were_known(day):
@@ -202,24 +240,86 @@ def test_a_broker_is_forecast_from_the_last_hour_in_which_most_of_its_series_wer
 
     from spark_rollups.transforms.forecast import forecast
 
-    before = day[0].unionByName(day[0].withColumns({"broker_id": F.lit(2), "broker": F.lit("b2")}))
-    first_journal = (
-        day[0]
-        .where("service = 'orders'")
-        .withColumns(
-            {"hour": F.col("hour") + F.expr("INTERVAL 1 HOUR"), "expected": F.col("expected") * 9}
-        )
+    other = {"broker_id": F.lit(2), "broker": F.lit("b2")}
+    before = day[0].unionByName(day[0].withColumns(other))
+    loads = day[3].unionByName(day[3].withColumns(other))
+    later = day[3].withColumn("hour", F.col("hour") + F.expr("INTERVAL 1 HOUR"))
+    few = later.withColumns({"series": F.lit(1), "expected": F.col("expected") * 9})
+    columns = ("broker_id", "unix_seconds(as_of) % 86400 div 3600 AS at", "expected")
+    found = forecast(before, loads.unionByName(few), day[2]).selectExpr(*columns)
+    assert rows(found, "*") == [(1, 8, 2), (2, 8, 2)]
+    half = few.withColumn("series", F.lit(3))
+    found = forecast(before, loads.unionByName(half), day[2]).selectExpr(*columns)
+    assert rows(found, "*") == [(1, 9, 18), (2, 8, 2)]
+
+
+def loads_of(spark, *agents):
+    """Return the table `brokers` of agents of one series each: broker id, address, peaks by minute."""
+    from spark_rollups.transforms.brokers import brokers
+    from spark_rollups.transforms.hourly import series_of
+    from spark_rollups.transforms.increments import increments
+    from spark_rollups.transforms.lattice import good_rows, reduce_records
+    from spark_rollups.transforms.parse import parse
+
+    lines = []
+    for number, (broker_id, address, limit, peaks) in enumerate(agents):
+        agent = Agent(agent_id=f"agent-{number}")
+        agent.series(1, broker_id=broker_id, broker=address)
+        for peak in peaks:
+            agent.state[1] |= {
+                "peak_connections": peak, "connections": peak, "broker_max_connections": limit
+            }  # fmt: skip
+            agent.grow(1, connection_ms=MINUTE)
+            agent.write()
+        lines += agent.lines()
+    texts = spark.createDataFrame([(line, "") for line in lines], "raw string, source string")
+    return brokers(series_of(increments(good_rows(reduce_records(parse(texts))))))
+
+
+def peaks_of(frame):
+    from spark_rollups.transforms.brokers import by_broker, identified, known_ids, peak
+
+    found = by_broker(identified(frame, known_ids(frame)), ("hour",)).withColumn("peak", peak())
+    return rows(found, "broker_id", "unnamed", "peak", "max_connections")
+
+
+def test_what_was_never_there_at_once_is_not_added_up(spark):
+    """Each agent held 5 for a minute, one after the other: that is 7 at most, and was called 15."""
+    agents = [(1, "a:9092", 10, [5 if at == turn else 1 for at in range(3)]) for turn in range(3)]
+    assert peaks_of(loads_of(spark, *agents)) == [(1, None, 7, 10)]
+
+
+def test_a_broker_is_one_whatever_it_is_called(spark):
+    """Nine connections at a limit of five were two brokers, or three, and none over it."""
+    agents = (
+        (1, "a:9092", 5, [4]),
+        (1, "10.0.0.1:9093", None, [2]),
+        (None, "a:9092", None, [3]),
+        (None, "lb:9092", None, [1]),
+        (2, "shared:9092", None, [1]),
+        (3, "shared:9092", None, [1]),
+        (None, "shared:9092", None, [1]),
     )
-    columns = ("broker_id", "unix_seconds(as_of) % 86400 div 3600 AS at", "connections", "expected")
-    found = forecast(before.unionByName(first_journal), day[2]).selectExpr(*columns)
-    assert rows(found, "*") == [(1, 8, 7, 2), (2, 8, 7, 2)]
-    half = first_journal.unionByName(
-        day[0]
-        .where("class IN ('zombie', 'bootstrap')")
-        .withColumn("hour", F.expr("hour + INTERVAL 1 HOUR"))
-    )
-    found = forecast(before.unionByName(half), day[2]).selectExpr(*columns)
-    assert rows(found, "*") == [(1, 9, 5, 9), (2, 8, 7, 2)]
+    assert peaks_of(loads_of(spark, *agents)) == [
+        (1, None, 9, 5), (2, None, 1, None), (3, None, 1, None),
+        (None, "lb:9092", 1, None), (None, "shared:9092", 1, None),
+    ]  # fmt: skip
+
+
+def test_what_the_broker_has_closed_is_not_on_it(day):
+    from pyspark.sql import functions as F
+
+    from spark_rollups.transforms.brokers import brokers
+
+    series = day[0].select("hour", "kafka_cluster", "broker_id", "broker", "class").withColumns(
+        {
+            "connections": F.lit(3), "expected": F.lit(1), "broker_max_connections": F.lit(5),
+            "minute_peaks": F.array_repeat(F.lit(3).cast("long"), 60),
+        }
+    )  # fmt: skip
+    gone = series.where("class = 'data'").withColumn("class", F.lit("half_closed"))
+    here = rows(brokers(series), "connections", "series")
+    assert rows(brokers(series.unionByName(gone)), "connections", "series") == here == [(15, 5)]
 
 
 def test_peaks_against_the_steady_state(day):

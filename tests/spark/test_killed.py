@@ -27,7 +27,7 @@ def test_a_batch_that_is_killed_again_and_again_ends_as_one_clean_run(spark, tab
     command.kill_when(lambda: command.said("rows in"))
     # Some of the tables behind it are new, others are not, and all files are remembered as read.
     command = Command(*run)
-    command.kill_when(lambda: command.said("days anew"))
+    command.kill_when(lambda: command.said("days again"))
     run_to_the_end(*run)
 
     assert differences(Tables(spark, str(killed)), tables) == {}

@@ -26,6 +26,11 @@ BAD = {
         json.dumps(good(connection_ms="12")),
         json.dumps(good(opened=2**63)),
         json.dumps(good(lifetime_buckets=["x"])),
+        json.dumps(good()).replace('"', "'"),
+    ],
+    "more than one JSON object": [
+        json.dumps(good()) + end
+        for end in (" hello", "}", ',"x":1', '],[{"x":1}', ' {"x":1}', '{"x":"}"}', "[]", "//", ",")
     ],
     "more than one record": [json.dumps(good()) * 2, json.dumps(good()) + " " + json.dumps(good())],
     "no schema_version": [json.dumps(good(schema_version=...)), "{}"],
@@ -41,7 +46,9 @@ BAD = {
     "a number beyond 2^53": [json.dumps(good(bytes_out=2**53 + 1))],
     "a state beyond 2^32": [json.dumps(good(connections=2**32))],
     "a seq beyond 2^31": [json.dumps(good(seq=2**31))],
-    "at_ms is no time before the year 2100": [json.dumps(good(at_ms=0)), json.dumps(good(at_ms=2**52))],
+    "at_ms is no time from 2020 to 2100": [
+        json.dumps(good(at_ms=at)) for at in (0, 60_000, 1_577_836_799_999, 2**52)
+    ],
     "since_ms is after at_ms": [json.dumps(good(since_ms=good()["at_ms"] + 3_600_001))],
     "lifetime_buckets has not 12 numbers": [json.dumps(good(lifetime_buckets=[1] * 11))],
 }  # fmt: skip

@@ -78,6 +78,12 @@ def frames_of(spark):
             "CAST(600 AS DECIMAL(38,0)) AS minutes_expected",
         ),
         "hourly": by_reason.unionByName(by_pair),
+        # Two for each service in one minute; a third of them were there in another one.
+        "brokers": brokers.selectExpr(
+            f"{hour.format(HOURS - 1)} AS hour", "kafka_cluster", "broker_id", "broker", "connections",
+            "connections AS expected", "max_connections", "1L AS series",
+            f"transform(sequence(1, 60), n -> IF(n = 7, {2 * SERVICES}L, 1L)) AS minute_connections",
+        ),
         "daily": services.crossJoin(spark.sql(f"SELECT * FROM {ended}")),
         "savings": brokers.crossJoin(fixes).selectExpr(
             "*", f"CAST(IF(fix = 'idle_closing_on', {24 * HOUR_MS}, 0) AS DECIMAL(38,0)) AS connection_ms",
@@ -129,7 +135,11 @@ def test_sums_are_over_all_brokers_and_services(large):
     }
     assert large.savings[0].share == pytest.approx(1 / 100)
     assert len(large.brokers) == BROKERS
-    assert {load.peak for load in large.brokers if load.broker_id} == {2 * SERVICES}
+    assert {load.peak for load in large.brokers} == {2 * SERVICES}
+    # Of those that are nearest to their limit, hour by hour; only the last hour has rows here.
+    courses = [load.by_hour for load in large.brokers]
+    assert courses[:24] == [(*[0] * (HOURS - 1), 2 * SERVICES)] * 24
+    assert set(courses[24:]) == {()}
     # 20 that waste most, and one for all others.
     assert len(large.services_waste) == 21
     assert sum(each.waste for each in large.services_waste) == SERVICES * (SERVICES + 1) / 2

@@ -60,7 +60,8 @@ def digest(*, hours=48, names=SERVICES, quarantine=True, missing=(30, 31, 32)):
         services=31,
         clients=142,
         wasters=tuple(
-            Waster("prod-eu", namespace, service, "consumer", "java", "2.1.0", 40.0 - n, 22.5 - 3 * n, 0.43 + n / 20, 0.3 / (n + 1), reason)
+            Waster("prod-eu", namespace, service, "consumer", "java", "2.1.0", 40.0 - n, 22.5 - 3 * n, 0.43 + n / 20, 0.3 / (n + 1), reason,
+                   tuple(None if at in missing else 20.0 + at % (n + 3) for at in range(hours)))
             for n, ((namespace, service), reason) in enumerate(zip(names, REASONS, strict=False))
         ),
         services_waste=tuple(
@@ -92,7 +93,8 @@ def digest(*, hours=48, names=SERVICES, quarantine=True, missing=(30, 31, 32)):
         ),
         brokers=tuple(
             BrokerLoad(cluster, broker, f"10.9.0.{broker}:9092", 70 + 9 * broker, 84 + 11 * broker, 96 + 14 * broker,
-                       (130 if broker == 3 else 150) if cluster == "core" else None)
+                       (130 if broker == 3 else 150) if cluster == "core" else None,
+                       tuple(None if n in missing else 60 + n % 20 for n in range(hours)))
             for cluster in ("core", "edge")
             for broker in (1, 2, 3)
         ),

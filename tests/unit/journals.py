@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import jsonschema
 
@@ -13,11 +11,10 @@ from exporter.core.journal import Journal
 from exporter.journal import AgentFigures, Place
 from exporter.settings import Settings
 from exporter.snapshot import BrokerLimits
+from journal_schema import schema
 from tests.unit.sockets import JVM, figures, kernel, reading
 
-SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "exporter" / "journal.schema.json").read_text("utf-8")
-)
+SCHEMA = schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 COUNTERS = {
     name

@@ -103,6 +103,18 @@ def test_of_an_hour_that_has_only_begun_nothing_is_said_that_needs_a_whole_one()
     assert set(of(made, "brokerwire_rollup_agents").values()) == {80}
 
 
+def test_what_is_not_known_of_a_broker_is_absent_and_not_nothing():
+    """A broker without a forecast was one that nobody would ever connect to."""
+    unknown = replace(digest(), brokers=(BrokerLoad("c", 1, "a:9092", None, None, None, None),))
+    assert not [name for name, _ in samples(render(unknown)) if "fleet_broker_" in name]
+    peaked = replace(digest(), brokers=(BrokerLoad("c", 1, "a:9092", None, 7, None, 5),))
+    made = samples(render(peaked))
+    assert {name: value for (name, _), value in made.items() if "fleet_broker_" in name} == {
+        "kafka_client_fleet_broker_peak_connections": 7,
+        "kafka_client_fleet_broker_max_connections": 5,
+    }
+
+
 def test_versions_that_are_one_when_their_name_is_cut_are_one_mean():
     """A mean of all their clients, not the mean of the last one that was written."""
     long = "9" * 100

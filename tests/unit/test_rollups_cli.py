@@ -304,7 +304,10 @@ def test_jars_that_nobody_can_fetch_say_how_to_bring_them(monkeypatch, tmp_path)
         jar_paths()
 
 
-def test_without_pyspark_it_says_what_to_install(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "arguments", [KAFKA, ["report", "--tables", "t", "--out", "x"]], ids=["batch", "report"]
+)
+def test_without_pyspark_it_says_what_to_install(monkeypatch, capsys, arguments):
     real = builtins.__import__
 
     def without(name, *rest, **more):
@@ -313,5 +316,5 @@ def test_without_pyspark_it_says_what_to_install(monkeypatch, capsys):
         return real(name, *rest, **more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    assert main(KAFKA) == 3
+    assert main(arguments) == 3
     assert "pip install 'brokerwire[spark]'" in told(capsys)

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import jsonschema
@@ -16,16 +17,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_rollups.simulate import command
-from spark_rollups.simulate.faults import parse_faults
-from spark_rollups.simulate.lines import batches_of
-from spark_rollups.simulate.lives import lives_of
-from spark_rollups.simulate.plan import BEHAVIOURS, Order, parse_mix, plan_fleet
-from spark_rollups.simulate.truth import Truth
+from fleet_simulator import command
+from fleet_simulator.faults import parse_faults
+from fleet_simulator.lines import batches_of
+from fleet_simulator.lives import lives_of
+from fleet_simulator.plan import BEHAVIOURS, Order, parse_mix, plan_fleet
+from fleet_simulator.truth import Truth
+from journal_schema import schema
+from spark_rollups.cli import main
+from spark_rollups.commands import simulate as simulate_command
 from tests.unit.journal_reduction import hourly_of, records_of, truth_of
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = json.loads((ROOT / "spark_rollups" / "journal.schema.json").read_text("utf-8"))
+SCHEMA = schema()
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 ALL_FAULTS = (
     "duplicates=0.05,disorder=0.1,garbage=0.01,newer=0.01,older=0.3,restarts=0.5,clock_steps=0.5"
@@ -173,7 +177,7 @@ def test_a_seed_is_a_fleet_on_any_number_of_processes(tmp_path):
     digests = set()
     for number, (processes, salt) in enumerate(((1, "1"), (3, "2"))):
         out = tmp_path / str(number)
-        code = "import argparse; from spark_rollups.simulate import command as c\n"
+        code = "import argparse; from fleet_simulator import command as c\n"
         code += "if __name__ == '__main__':\n p = argparse.ArgumentParser(); c.add_arguments(p); c.run(p.parse_args())\n"
         script = tmp_path / f"made{number}.py"
         script.write_text(code)
@@ -225,8 +229,34 @@ def test_a_wrong_mix_is_refused(text):
         parse_mix(text)
 
 
+def test_the_simulator_runs_from_a_checkout_with_nothing_installed(tmp_path):
+    out = tmp_path / "fleet"
+    flags = ["--agents=2", "--hours=1", "--processes=1", f"--out={out}"]
+    # -I and -S: neither site-packages nor the environment.
+    code = f"import sys, runpy; sys.path.insert(0, {str(ROOT)!r}); runpy.run_module('fleet_simulator', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code, *flags],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert list((out / "journal").rglob("*.jsonl"))
+
+
+def test_without_the_simulator_its_command_says_where_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(simulate_command, "find_spec", lambda _: None)
+    assert main(["simulate", "--agents", "3", "--out", "fleet"]) == 3
+    assert "python -m fleet_simulator" in capsys.readouterr().err
+
+
+def test_the_wheel_has_no_simulator():
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
+    assert "fleet_simulator" not in wheel["targets"]["wheel"]["packages"]
+
+
 def test_the_simulation_needs_no_spark():
-    code = "import sys; import spark_rollups.simulate.command; print('pyspark' in sys.modules)"
+    code = "import sys; import fleet_simulator.command; print('pyspark' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT
     )

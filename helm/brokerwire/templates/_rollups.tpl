@@ -95,3 +95,104 @@ limits:
     secretName: {{ . }}
 {{- end }}
 {{- end -}}
+
+{{- /* One step: the chart's context, the name of its container, command and arguments. */ -}}
+{{- define "brokerwire.rollups.step" -}}
+{{- $ := index . 0 -}}
+{{- $rollups := $.Values.rollups -}}
+{{- $is_local := hasPrefix "local" $rollups.master -}}
+name: {{ index . 1 }}
+image: {{ include "brokerwire.reference" (list $rollups.image $.Chart.AppVersion) | quote }}
+imagePullPolicy: {{ $.Values.image.pullPolicy }}
+args:
+  {{- concat (index . 2) (list "--master" $rollups.master "--memory" $rollups.memory) | toYaml | nindent 2 }}
+{{- if or $rollups.env $rollups.sparkConf (not $is_local) }}
+env:
+  {{- if $rollups.sparkConf }}
+  - name: SPARK_CONF_DIR
+    value: /etc/brokerwire-spark
+  {{- end }}
+  {{- if not $is_local }}
+  # The executors connect to the driver, and no name leads to this pod.
+  - name: SPARK_LOCAL_HOSTNAME
+    valueFrom:
+      fieldRef:
+        fieldPath: status.podIP
+  {{- end }}
+  {{- with $rollups.env }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+resources:
+  {{- include "brokerwire.rollups.resources" $ | nindent 2 }}
+securityContext:
+  {{- include "brokerwire.securityContext" $ | nindent 2 }}
+volumeMounts:
+  {{- include "brokerwire.rollups.mounts" $ | nindent 2 }}
+  {{- if $rollups.sparkConf }}
+  - name: spark
+    mountPath: /etc/brokerwire-spark
+    readOnly: true
+  {{- end }}
+{{- end -}}
+{{- /* A CronJob: the chart's context, its name, its schedule, and its containers, one after the other. */ -}}
+{{- define "brokerwire.rollups.cronjob" -}}
+{{- $name := index . 1 -}}
+{{- $schedule := index . 2 -}}
+{{- $steps := index . 3 -}}
+{{- with index . 0 -}}
+{{- $rollups := .Values.rollups -}}
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: {{ $name }}
+  namespace: {{ .Release.Namespace }}
+  labels:
+    {{- include "brokerwire.labels" . | nindent 4 }}
+spec:
+  schedule: {{ $schedule | quote }}
+  timeZone: Etc/UTC
+  # Two would write the same hours; what is read twice changes nothing, but costs.
+  concurrencyPolicy: Forbid
+  successfulJobsHistoryLimit: 1
+  failedJobsHistoryLimit: 3
+  jobTemplate:
+    spec:
+      backoffLimit: 2
+      template:
+        metadata:
+          labels:
+            app.kubernetes.io/name: {{ include "brokerwire.name" . }}-rollups
+            app.kubernetes.io/instance: {{ .Release.Name }}
+        spec:
+          restartPolicy: Never
+          automountServiceAccountToken: false
+          {{- with include "brokerwire.pullSecrets" . }}
+          imagePullSecrets:
+            {{- . | nindent 12 }}
+          {{- end }}
+          securityContext:
+            runAsNonRoot: true
+            runAsUser: 65532
+            runAsGroup: 65532
+            fsGroup: 65532
+            seccompProfile:
+              type: RuntimeDefault
+          {{- with initial $steps }}
+          # One after the other: each works on what the one before it has written.
+          initContainers:
+            {{- range . }}
+            - {{- . | nindent 14 }}
+            {{- end }}
+          {{- end }}
+          containers:
+            - {{- last $steps | nindent 14 }}
+          volumes:
+            {{- include "brokerwire.rollups.volumes" . | nindent 12 }}
+            {{- if $rollups.sparkConf }}
+            - name: spark
+              configMap:
+                name: {{ include "brokerwire.rollups.name" . }}-spark
+            {{- end }}
+{{- end -}}
+{{- end -}}

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import TypeVar
 
-from spark_rollups.simulate.faults import FAULTS, Faults, parse_faults
-from spark_rollups.simulate.plan import DEFAULT_MIX, FIRST_HOUR_MS, Order, parse_mix
-from spark_rollups.simulate.writing import Output, write_fleet
+from fleet_simulator.faults import FAULTS, Faults, parse_faults
+from fleet_simulator.plan import DEFAULT_MIX, FIRST_HOUR_MS, Order, parse_mix
+from fleet_simulator.writing import Output, write_fleet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
             mix=arguments.mix,
         )
     except ValueError as error:
-        sys.stderr.write(f"brokerwire-rollups simulate: {error}\n")
+        sys.stderr.write(f"simulate: {error}\n")
         return _USAGE
     # Old journals beside new ones would be another fleet than the truth tells of.
     if output.folder.exists() and any(output.folder.iterdir()):
-        sys.stderr.write(f"brokerwire-rollups simulate: {output.folder} is not empty\n")
+        sys.stderr.write(f"simulate: {output.folder} is not empty\n")
         return _USAGE
     summary = write_fleet(order, arguments.faults, output, _Progress())
     lines, size = int(str(summary["lines"])), int(str(summary["bytes"]))

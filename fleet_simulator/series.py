@@ -13,18 +13,19 @@ from itertools import accumulate, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from spark_rollups.simulate.events import BUSY_IDLE_MS, MINUTE_MS, SECOND_MS, Phase
-from spark_rollups.simulate.flow import Flow
+from fleet_simulator.events import BUSY_IDLE_MS, MINUTE_MS, SECOND_MS, Phase
+from fleet_simulator.flow import Flow
+from journal_schema import definitions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from spark_rollups.simulate.batch_times import BatchTimes
-    from spark_rollups.simulate.events import Expectation, Pod
+    from fleet_simulator.batch_times import BatchTimes
+    from fleet_simulator.events import Expectation, Pod
 
-LIFETIME_BOUNDS_MS = (
-    100, 1000, 5000, 10_000, 30_000, 60_000, 300_000, 540_000, 600_000, 3_600_000, 86_400_000,
-)  # fmt: skip
+LIFETIME_BOUNDS_MS = tuple(
+    definitions()["connections"]["properties"]["lifetime_buckets"]["x-bounds-ms"]
+)
 CLOSED_BY = ("client", "broker", "reset", "unknown")
 _OPENED, _CLOSED, _FAILED, _LIFETIME, _BUCKETS = 0, 1, 5, 6, 7
 _COUNTS = _BUCKETS + len(LIFETIME_BOUNDS_MS) + 1

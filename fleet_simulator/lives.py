@@ -7,15 +7,15 @@ __all__ = ["lives_of"]
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from spark_rollups.simulate.behaviours import behave
-from spark_rollups.simulate.diary import Diary
-from spark_rollups.simulate.events import HOUR_MS, MINUTE_MS, Boot, Pod
+from fleet_simulator.behaviours import behave
+from fleet_simulator.diary import Diary
+from fleet_simulator.events import HOUR_MS, MINUTE_MS, Boot, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spark_rollups.simulate.events import Service
-    from spark_rollups.simulate.plan import Fleet
+    from fleet_simulator.events import Service
+    from fleet_simulator.plan import Fleet
 
 # How often a service is deployed anew in a day: its pods restart one after the other.
 _DEPLOYS_A_DAY = 0.3

@@ -13,11 +13,11 @@ from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from spark_rollups.simulate.events import BUSY_IDLE_MS, HOUR_MS, MINUTE_MS
+from fleet_simulator.events import BUSY_IDLE_MS, HOUR_MS, MINUTE_MS
 
 if TYPE_CHECKING:
-    from spark_rollups.simulate.events import Boot, Pod
-    from spark_rollups.simulate.truth_rows import Row, Tables, Value
+    from fleet_simulator.events import Boot, Pod
+    from fleet_simulator.truth_rows import Row, Tables, Value
 
 # From docs/journal.md; written here a second time on purpose.
 _BUCKETS_MS = (

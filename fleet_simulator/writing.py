@@ -18,20 +18,20 @@ from multiprocessing import get_context
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from spark_rollups.simulate.faults import Faults, Mangler
-from spark_rollups.simulate.lines import batches_of
-from spark_rollups.simulate.lives import AgentFaults, lives_of
-from spark_rollups.simulate.plan import Fleet, Order, plan_fleet
-from spark_rollups.simulate.truth import Truth
-from spark_rollups.simulate.truth_rows import merged, write_rows
+from fleet_simulator.faults import Faults, Mangler
+from fleet_simulator.lines import batches_of
+from fleet_simulator.lives import AgentFaults, lives_of
+from fleet_simulator.plan import Fleet, Order, plan_fleet
+from fleet_simulator.truth import Truth
+from fleet_simulator.truth_rows import merged, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import BinaryIO
 
-    from spark_rollups.simulate.events import Service
-    from spark_rollups.simulate.truth_rows import Tables
+    from fleet_simulator.events import Service
+    from fleet_simulator.truth_rows import Tables
 
 _WRITE_BYTES = 1 << 20
 

@@ -13,16 +13,16 @@ import json
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from spark_rollups.simulate.batch_times import BatchTimes
-from spark_rollups.simulate.events import HOUR_MS, MINUTE_MS, SECOND_MS, Finding
-from spark_rollups.simulate.series import CLOSED_BY, series_of
+from fleet_simulator.batch_times import BatchTimes
+from fleet_simulator.events import HOUR_MS, MINUTE_MS, SECOND_MS, Finding
+from fleet_simulator.series import CLOSED_BY, series_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from spark_rollups.simulate.events import Boot, Pod
-    from spark_rollups.simulate.series import Series
+    from fleet_simulator.events import Boot, Pod
+    from fleet_simulator.series import Series
 
 AGENT_VERSION = "simulated"
 # Nobody shows metrics of a probe: nothing is known of what it needs.

@@ -8,12 +8,12 @@ from itertools import accumulate
 from operator import add
 from typing import TYPE_CHECKING
 
-from spark_rollups.simulate.events import MINUTE_MS, SECOND_MS
+from fleet_simulator.events import MINUTE_MS, SECOND_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from spark_rollups.simulate.batch_times import BatchTimes
+    from fleet_simulator.batch_times import BatchTimes
 
 
 class Flow:

@@ -6,7 +6,7 @@ __all__ = ["Diary", "Step", "Traffic"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from spark_rollups.simulate.events import (
+from fleet_simulator.events import (
     MINUTE_MS,
     Client,
     Expectation,
@@ -18,7 +18,7 @@ from spark_rollups.simulate.events import (
 if TYPE_CHECKING:
     from random import Random
 
-    from spark_rollups.simulate.events import Pod
+    from fleet_simulator.events import Pod
 
 # Metadata comes within this time of a bootstrap connection's opening.
 _LEARNED_MS = 350

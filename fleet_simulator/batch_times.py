@@ -6,10 +6,10 @@ __all__ = ["BatchTimes"]
 
 from typing import TYPE_CHECKING
 
-from spark_rollups.simulate.events import MINUTE_MS
+from fleet_simulator.events import MINUTE_MS
 
 if TYPE_CHECKING:
-    from spark_rollups.simulate.events import Boot
+    from fleet_simulator.events import Boot
 
 
 class BatchTimes:

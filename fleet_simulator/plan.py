@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from spark_rollups.simulate.events import HOUR_MS, WEEK_MS, Broker, Cluster, Service
+from fleet_simulator.events import HOUR_MS, WEEK_MS, Broker, Cluster, Service
 
 # Monday 2026-01-05 08:00 UTC: a seed must mean the same fleet on every day.
 FIRST_HOUR_MS = 1_767_600_000_000

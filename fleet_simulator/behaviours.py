@@ -10,8 +10,8 @@ __all__ = ["behave"]
 
 from typing import TYPE_CHECKING
 
-from spark_rollups.simulate.diary import Diary, Step, Traffic
-from spark_rollups.simulate.events import HOUR_MS, MINUTE_MS
+from fleet_simulator.diary import Diary, Step, Traffic
+from fleet_simulator.events import HOUR_MS, MINUTE_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
