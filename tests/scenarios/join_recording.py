@@ -193,7 +193,7 @@ def begun_late(recording: Recording, seconds: float) -> Recording:
 
     To it, the sockets that were there have been open for a time that nobody knows.
     """
-    joins = [content for kind, content in recording.events if kind == "join"]
+    joins = [content for kind, content, *_ in recording.events if kind == "join"]
     begin = joins[0][0][1] + seconds
     late: list[list[Any]] = []
     for event in recording.events:
