@@ -4,7 +4,7 @@
 
 Every connection is held against what its client says of it, 15 and 60 seconds after the agent
 knows the client. What the join was fed is saved of each run that was not right throughout, to be
-replayed by tests/unit/test_join_recordings.py.
+replayed by `join_replays`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.lab.rdkafka_client import RdkafkaClient, Statistics
 from tests.scenarios.join_clients import create_topics, populate_hard, populate_wide
 from tests.scenarios.join_draws import CERTIFICATES, GENERATIONS, LIBRDKAFKA, PROFILES, Run, drawn
 from tests.scenarios.join_recording import Recording, RecordingAttributor
-from tests.scenarios.join_verdicts import Verdicts, is_known_limit, share
+from tests.scenarios.join_verdicts import AGES, Verdicts, is_known_limit, share
 from tests.scenarios.scoring import agent_for, settings_for
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _TLS12 = {"ssl.protocol": "TLSv1.2", "ssl.enabled.protocols": "TLSv1.2"}
 
-AGES = (15, 60)
 LOOK_SECONDS = 2.0
 
 
