@@ -212,6 +212,15 @@ def begun_late(recording: Recording, seconds: float) -> Recording:
     return Recording(f"{recording.about}, {seconds} s late", sockets, late)
 
 
+def without_groups(recording: Recording) -> Recording:
+    """Return what an agent would have been fed that may not read the client's descriptors."""
+    sockets = {
+        cookie: [local, remote, known and known[:5], *more]
+        for cookie, (local, remote, known, *more) in recording.sockets.items()
+    }
+    return Recording(f"{recording.about}, without groups", sockets, recording.events)
+
+
 def _unpacked(
     recording: Recording, content: list[Any]
 ) -> tuple[JoinSample, dict[int, TrackedConnection]]:

@@ -11,7 +11,12 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.scenarios.join_recording import Recording, begun_late, judge_replay
+from tests.scenarios.join_recording import (
+    Recording,
+    begun_late,
+    judge_replay,
+    without_groups,
+)
 from tests.scenarios.join_verdicts import AGES, share
 
 if TYPE_CHECKING:
@@ -25,15 +30,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("recording", nargs="+", type=Path)
     parser.add_argument("--late", type=float, default=0, help="begin so many seconds into each")
+    parser.add_argument("--no-groups", action="store_true", help="as if /proc could not be read")
     parser.add_argument("--quiet", action="store_true", help="the counts alone")
     options = parser.parse_args(arguments)
     total = {age: Counter[str]() for age in AGES}
     wrong = 0
     for path in options.recording:
         recording = Recording.load(path)
-        verdicts = judge_replay(
-            begun_late(recording, options.late) if options.late else recording, AGES
-        )
+        if options.late:
+            recording = begun_late(recording, options.late)
+        if options.no_groups:
+            recording = without_groups(recording)
+        verdicts = judge_replay(recording, AGES)
         wrong_here = sum(told.wrong_looks > 0 for told in verdicts.told.values())
         print(
             f"{path.name.partition('.')[0]:36} {_counted(verdicts.counts)} ever wrong {wrong_here}"

@@ -18,6 +18,7 @@ from tests.scenarios.join_recording import (
     judge_replay,
     replay,
     score_join,
+    without_groups,
 )
 from tests.scenarios.join_verdicts import is_known_limit, share
 
@@ -70,10 +71,14 @@ def test_every_settled_connection_is_right(path):
     assert max(each.equal for each in settled) <= most
 
 
+def late(recording):
+    return begun_late(recording, LATE)
+
+
 @cache
-def verdicts_of(path, late=0):
+def verdicts_of(path, seen_by=None):
     recording = Recording.load(path)
-    return judge_replay(begun_late(recording, late) if late else recording, (SOON,))
+    return judge_replay(seen_by(recording) if seen_by else recording, (SOON,))
 
 
 def hard_cases():
@@ -84,10 +89,10 @@ def hard_cases():
     ]
 
 
-@pytest.mark.parametrize("late", [0, LATE], ids=["whole", "from_10_s"])
+@pytest.mark.parametrize("seen_by", [None, late, without_groups])
 @pytest.mark.parametrize("path", hard_cases())
-def test_no_connection_is_wrong_at_any_look(path, late):
-    verdicts = verdicts_of(path, late)
+def test_no_connection_is_wrong_at_any_look(path, seen_by):
+    verdicts = verdicts_of(path, seen_by)
     print(path.name, dict(verdicts.counts(SOON)))
     assert verdicts.looks
     assert [told.worst for told in verdicts.told.values() if told.wrong_looks] == []
