@@ -18,14 +18,20 @@ _NAMES = (
 )  # fmt: skip
 
 
+# Metadata about so many partitions takes two TLS records (16 KiB each) and more.
+WIDE_PARTITIONS = 600
+
+
 def near(broker: int) -> str:
     """Return the name of the topic whose partitions all live on one broker."""
     return f"near-{broker}"
 
 
-def create_topics(cluster: KafkaCluster) -> None:
+def create_topics(cluster: KafkaCluster, *, wide: bool = False) -> None:
     """Create what the clients of this module use."""
     cluster.create_topic("play", 6)
+    if wide:
+        cluster.create_topic("wide", WIDE_PARTITIONS)
     for broker in cluster.broker_ids:
         cluster.create_topic(near(broker), 3, leaders=[broker] * 3)
 
@@ -149,3 +155,11 @@ def populate_hard(
         process.producer(f"equal-{number}-{name}", **options())
     for number in range(traits.equal):
         process.send(f"equal-{number}-{name}", **same, **how)
+
+
+def populate_wide(
+    process: ClientProcess, name: str, *, properties: Mapping[str, object], **common: Any
+) -> None:
+    """Give a process a producer whose metadata answers take several TLS records."""
+    process.producer(f"wide-{name}", **common, properties=properties)
+    process.send(f"wide-{name}", "wide", partitions=range(3), rounds=-1, interval=1, wait=False)

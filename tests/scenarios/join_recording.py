@@ -193,7 +193,7 @@ def begun_late(recording: Recording, seconds: float) -> Recording:
 
     To it, the sockets that were there have been open for a time that nobody knows.
     """
-    joins = [content for kind, content in recording.events if kind == "join"]
+    joins = [content for kind, content, *_ in recording.events if kind == "join"]
     begin = joins[0][0][1] + seconds
     late: list[list[Any]] = []
     for event in recording.events:
@@ -210,6 +210,15 @@ def begun_late(recording: Recording, seconds: float) -> Recording:
         for cookie, (local, remote, known, *more) in recording.sockets.items()
     }
     return Recording(f"{recording.about}, {seconds} s late", sockets, late)
+
+
+def without_groups(recording: Recording) -> Recording:
+    """Return what an agent would have been fed that may not read the client's descriptors."""
+    sockets = {
+        cookie: [local, remote, known and known[:5], *more]
+        for cookie, (local, remote, known, *more) in recording.sockets.items()
+    }
+    return Recording(f"{recording.about}, without groups", sockets, recording.events)
 
 
 def _unpacked(

@@ -4,7 +4,7 @@
 
 Every connection is held against what its client says of it, 15 and 60 seconds after the agent
 knows the client. What the join was fed is saved of each run that was not right throughout, to be
-replayed by tests/unit/test_join_recordings.py.
+replayed by `join_replays`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,19 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tests.lab.artifacts import fetch_artifacts
 from tests.lab.burners import burning
-from tests.lab.certificates import CertificateShape
 from tests.lab.cluster import KafkaCluster
 from tests.lab.java_client import JavaClient, JavaMetrics
 from tests.lab.rdkafka_client import RdkafkaClient, Statistics
-from tests.lab.versions import CLIENT_GENERATIONS
-from tests.scenarios.join_clients import Traits, create_topics, populate_hard
+from tests.scenarios.join_clients import create_topics, populate_hard, populate_wide
+from tests.scenarios.join_draws import CERTIFICATES, GENERATIONS, LIBRDKAFKA, PROFILES, Run, drawn
 from tests.scenarios.join_recording import Recording, RecordingAttributor
-from tests.scenarios.join_verdicts import Verdicts, is_known_limit, share
+from tests.scenarios.join_verdicts import AGES, Verdicts, is_known_limit, share
 from tests.scenarios.scoring import agent_for, settings_for
 
 if TYPE_CHECKING:
@@ -41,95 +39,7 @@ if TYPE_CHECKING:
 
 _TLS12 = {"ssl.protocol": "TLSv1.2", "ssl.enabled.protocols": "TLSv1.2"}
 
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """A listener, and how a client uses it."""
-
-    listener: str
-    mechanism: str = "PLAIN"
-
-
-PROFILES = {
-    "plaintext": Profile("PLAINTEXT"),
-    "tls13": Profile("SSL"),
-    "tls12": Profile("SSL_12"),
-    "mutual_tls": Profile("SSL_AUTH"),
-    "sasl_ssl_plain": Profile("SASL_SSL"),
-    "sasl_ssl_scram": Profile("SASL_SSL", "SCRAM-SHA-256"),
-    "sasl_ssl_reauth": Profile("SASL_SSL_REAUTH"),
-    "sasl_plaintext": Profile("SASL_PLAINTEXT"),
-    "sasl_scram": Profile("SASL_PLAINTEXT", "SCRAM-SHA-256"),
-    "sasl_reauth": Profile("SASL_REAUTH"),
-}
-LIBRDKAFKA = "librdkafka"
-GENERATIONS = (*CLIENT_GENERATIONS, LIBRDKAFKA)
-
-# How certificates differ by broker: not at all, by the least that tells them apart, by a lot.
-CERTIFICATES: dict[str, dict[int, CertificateShape]] = {
-    "one certificate": {},
-    "certificates 5 bytes apart": {
-        broker: CertificateShape(more_letters=5 * broker) for broker in (1, 2, 3)
-    },
-    "certificates of other keys": {
-        2: CertificateShape(key_bits=3072),
-        3: CertificateShape(more_letters=40, key_bits=4096),
-    },
-}
-AGES = (15, 60)
 LOOK_SECONDS = 2.0
-MOST_LATE_SECONDS = 30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One run, as drawn."""
-
-    number: int
-    seed: str
-    profile: str
-    late: float
-    """Seconds that the agent starts after the clients; 0 for before them."""
-    burners: int
-    certificates: str
-    generations: tuple[str, ...]
-    traits: dict[str, Traits]
-
-    @property
-    def name(self) -> str:
-        """A file name for what comes of it."""
-        when = "late" if self.late else "early"
-        return f"{self.number:03d}_{self.profile}_{when}"
-
-    def __str__(self) -> str:
-        agent = f"agent {self.late:.0f} s late" if self.late else "agent early"
-        clients = "; ".join(f"{name}: {traits}" for name, traits in self.traits.items())
-        busy = f", {self.burners} burners" if self.burners else ""
-        return f"{self.profile}, {agent}, {self.certificates}{busy}, seed {self.seed} | {clients}"
-
-
-def drawn(options: argparse.Namespace) -> list[Run]:
-    """Draw the runs: profiles in turn, early and late in turn, all else by seed."""
-    runs = []
-    for number in range(options.first, options.first + options.runs):
-        seed = f"{options.seed}-{number}"
-        random = Random(seed)
-        turn, at = divmod(number, len(options.profile))
-        profile = options.profile[at]
-        generations = tuple(options.generation)
-        if options.processes and options.processes < len(generations):
-            generations = tuple(random.sample(generations, options.processes))
-        runs.append(
-            Run(
-                number=number, seed=seed, profile=profile,
-                late=random.uniform(3, MOST_LATE_SECONDS) if (turn + at) % 2 else 0.0,
-                burners=2 if options.burners and random.random() < 0.5 else 0,
-                certificates=list(CERTIFICATES)[turn % len(CERTIFICATES)],
-                generations=generations,
-                traits={each: Traits.drawn(random) for each in generations},
-            )
-        )  # fmt: skip
-    return runs
 
 
 def perform(
@@ -157,11 +67,15 @@ def perform(
         def populate() -> None:
             for name, process in processes.items():
                 tls12 = profile.listener == "SSL_12" and name != LIBRDKAFKA
-                populate_hard(
-                    process, f"{name}-{run.number}", run.traits[name], random,
-                    listener=profile.listener, mechanism=profile.mechanism,
-                    properties=_TLS12 if tls12 else {},
-                )  # fmt: skip
+                common: dict[str, Any] = {
+                    "listener": profile.listener,
+                    "mechanism": profile.mechanism,
+                    "properties": _TLS12 if tls12 else {},
+                }
+                unique = f"{name}-{run.number}"
+                populate_hard(process, unique, run.traits[name], random, **common)
+                if run.wide:
+                    populate_wide(process, unique, **common)
 
         if run.late:
             populate()
@@ -212,6 +126,7 @@ def row_of(run: Run, generation: str, verdicts: Verdicts) -> dict[str, Any]:
         "agent": "late" if run.late else "early",
         "certificates": run.certificates,
         "burners": run.burners,
+        "wide": run.wide,
         "traits": str(run.traits[generation]),
         "connections": len(all_told),
         **{f"at_{age}": dict(verdicts.counts(age, of)) for age in AGES},
@@ -245,7 +160,7 @@ def _line(name: str, rows: Sequence[dict[str, Any]]) -> str:
     return text + f"{wrong:12}{confident:11}"
 
 
-def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+def options_of(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.scenarios.join_runs", description=__doc__.partition("\n")[0]
     )
@@ -268,7 +183,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Perform the runs; 1 if one of them was wrong."""
-    options = _options(arguments)
+    options = options_of(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     artifacts = fetch_artifacts()
     rows: list[dict[str, Any]] = []
@@ -286,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 cluster = stack.enter_context(
                     KafkaCluster(artifacts, brokers=3, listeners=listeners, certificates=shapes)
                 )
-                create_topics(cluster)
+                create_topics(cluster, wide=any(each.wide for each in runs))
                 brokers = (run.certificates, cluster)
             verdicts, recording = perform(run, artifacts, brokers[1], options.seconds)
             mine = [row_of(run, generation, verdicts) for generation in run.generations]

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from exporter.model import Connection
 
+# Seconds after the agent knows a client at which its connections are judged.
+AGES = (15, 60)
+
 CONFIDENT = frozenset({Confidence.EXACT, Confidence.STRONG})
 
 

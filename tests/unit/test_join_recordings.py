@@ -5,13 +5,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.scenarios.join_recording import Recording, judge_replay, replay, score_join
+from exporter.model import Library
+from tests.scenarios.join_recording import (
+    Recording,
+    begun_late,
+    judge_replay,
+    replay,
+    score_join,
+    without_groups,
+)
 from tests.scenarios.join_verdicts import is_known_limit, share
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "join"
@@ -30,13 +38,18 @@ MOST_EQUALS = 4
 KNOWN_WRONG = {
     "hard_mutual_tls_early",
     "hard_mutual_tls_late",
+    "hard_mutual_tls_other_keys_late",
     "hard_plaintext_early",
+    "hard_sasl_reauth_early",
     "hard_sasl_ssl_reauth_late",
 }
 
 # Seconds after the agent knows a client, and the share of its connections that is right by then.
 SOON = 15
 RIGHT_SOON = 0.95
+
+# An agent that starts so much later has seen no connection open.
+LATE = 10
 
 
 def name_of(path):
@@ -58,9 +71,14 @@ def test_every_settled_connection_is_right(path):
     assert max(each.equal for each in settled) <= most
 
 
+def late(recording):
+    return begun_late(recording, LATE)
+
+
 @cache
-def verdicts_of(path):
-    return judge_replay(Recording.load(path), (SOON,))
+def verdicts_of(path, seen_by=None):
+    recording = Recording.load(path)
+    return judge_replay(seen_by(recording) if seen_by else recording, (SOON,))
 
 
 def hard_cases():
@@ -71,9 +89,10 @@ def hard_cases():
     ]
 
 
+@pytest.mark.parametrize("seen_by", [None, late, without_groups])
 @pytest.mark.parametrize("path", hard_cases())
-def test_no_connection_is_wrong_at_any_look(path):
-    verdicts = verdicts_of(path)
+def test_no_connection_is_wrong_at_any_look(path, seen_by):
+    verdicts = verdicts_of(path, seen_by)
     print(path.name, dict(verdicts.counts(SOON)))
     assert verdicts.looks
     assert [told.worst for told in verdicts.told.values() if told.wrong_looks] == []
@@ -84,6 +103,20 @@ def test_most_connections_are_right_soon():
     counts = sum((verdicts_of(path).counts(SOON) for path in HARD), Counter())
     print(dict(counts))
     assert share(counts) >= RIGHT_SOON
+
+
+@pytest.mark.parametrize("path", HARD, ids=name_of)
+def test_the_groups_of_a_recording_are_its_java_clients(path):
+    groups, clients = defaultdict(set), defaultdict(set)
+    for _, connections, truths in replay(Recording.load(path)):
+        found = {(str(c.reading.local), str(c.reading.remote)): c for c in connections.values()}
+        for truth in truths:
+            tracked = found.get((truth.local, truth.remote))
+            if tracked is not None and tracked.owner.library is Library.JAVA:
+                groups[truth.client_id].add(tracked.group and tracked.group.key)
+                clients[tracked.group and tracked.group.key].add(truth.client_id)
+    assert None not in clients
+    assert {len(each) for each in (*groups.values(), *clients.values())} <= {1}
 
 
 def test_there_are_recordings():
