@@ -283,7 +283,8 @@ class Observer:
         first = client.started_at + self.chance.uniform(1, 4)
         due = self._documents.setdefault((process, client), first)
         while due < until:
-            if client.is_alive(due) and due >= self._polls[0].at and not client.hidden:
+            is_told = process.victim is not None or not client.hidden
+            if client.is_alive(due) and due >= self._polls[0].at and is_told:
                 yield self._document(process, client, due)
             due += STATISTICS_SECONDS
         self._documents[process, client] = due

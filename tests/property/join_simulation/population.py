@@ -30,7 +30,7 @@ def populate(host: Host) -> None:
         process = _make_process(host, number)
         for client in range(chance.choice((1, 2, 2, 3, 4, 6))):
             _make_client(host, process, client)
-        if traits["twins"]:
+        if traits["twins"] or traits["same names"]:
             _make_twins(host, process)
     if traits["foreign page"]:
         _make_replica(host, host.processes[0])
@@ -113,6 +113,10 @@ def _make_impostor(host: Host, victim: Process) -> None:
         process.clients[0].hidden = True
     if victim.library is not Library.JAVA:
         victim.sender_pid = victim.pid
+    elif host.chance.random() < 0.5:
+        # Nobody else tells of the victim's clients.
+        for client in victim.clients:
+            client.hidden = True
     process.victim = victim
 
 

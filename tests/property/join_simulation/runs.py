@@ -75,6 +75,7 @@ def simulate(
     *,
     join: Callable[[], Attributor] = Attributor,
     tell: Callable[[str], None] | None = None,
+    turns: int | None = None,
     stop_at_wrong: bool = False,
 ) -> Result:
     """Run one world to its end."""
@@ -86,10 +87,10 @@ def simulate(
     result = Result(seed, host.traits)
     known_since: dict[object, float] = {}
     scored: dict[tuple[object, float], bool] = {}
-    begin, turns = observer.begins_at, host.chance.randint(31, 45)
+    begin, drawn = observer.begins_at, host.chance.randint(31, 45)
     if tell:
         tell(f"{profile} seed {seed}: {', '.join(name for name, on in host.traits.items() if on)}")
-    for number in range(turns):
+    for number in range(turns or drawn):
         at = begin + READ_SECONDS * number + host.chance.uniform(0.0, 0.3)
         reads, gone = observer.turn(at)
         result.laws_checked += check_laws(host, host.now)

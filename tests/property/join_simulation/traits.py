@@ -44,3 +44,6 @@ TRAITS = {
     "counts lag": 0.3,
     "no ciphers": 0.4,
 }
+
+# What is nothing out of the ordinary: an agent on a host whose processes it may look into.
+ORDINARY = ("groups", "own certificates", "shuffled lists", "idle closing")
