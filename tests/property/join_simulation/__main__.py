@@ -51,14 +51,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stories", type=int, default=20, help="how many wrong answers are told")
     parser.add_argument("--story", type=int, metavar="SEED", help="tell one run read by read")
     for name, text in (
-        ("having", "only runs with this trait"), ("without", "no run with this trait"),
-        ("only", "no other traits than these"),
-    ):  # fmt: skip
-        default = None if name == "only" else []
+        ("having", "runs with these traits"),
+        ("without", "runs without these traits"),
+        ("only", "no other traits than these; '' for none at all"),
+    ):
+        default = None if name == "only" else ()
         parser.add_argument(
-            f"--{name}", action="append", choices=sorted(TRAITS), default=default, help=text
+            f"--{name}", type=_traits, metavar="TRAIT,...", default=default, help=text
         )
+    parser.epilog = f"Traits: {', '.join(TRAITS)}."
     return parser
+
+
+def _traits(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in TRAITS:
+            raise argparse.ArgumentTypeError(
+                f"no such trait: {name!r}; there are {', '.join(TRAITS)}"
+            )
+    return names
 
 
 def _print(profile: str, results: list[Result], stories: int) -> int:

@@ -122,7 +122,7 @@ def tear(host: Host, client: Client, begin: float, end: float) -> None:
     Its busy nodes are brought up to that moment first.
     """
     host.advance(begin - 0.05)
-    chance = host.chance
+    chance, plan = host.chance, host.plans[client][1]
     busy = [
         node for node in client.nodes.values()
         if node.next_at < end + 2.0 and node.wire is not None and node.busy_until < begin - 0.045
@@ -141,4 +141,9 @@ def tear(host: Host, client: Client, begin: float, end: float) -> None:
             continue
         # Nothing is counted yet, or its bytes are.
         cut = chance.choice((0.4, 0.4, 1.4)) * COUNT_SECONDS
-        node.next_at = max(node.talk(begin - cut), end)
+        due = node.next_at
+        following = node.talk(begin - cut)
+        if following <= due and plan.steady:
+            # What was due next was only sent early: it stays in step.
+            following = plan.beat(due)
+        node.next_at = max(following, end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import floor
 from typing import TYPE_CHECKING
 
 from exporter.model import ClientKind, Library, Role
@@ -39,12 +40,18 @@ class Plan:
     heartbeat: int
     metadata: Message
     steady: bool = False
-    """Whether all its requests are of one size, at fixed times."""
+    """Whether all its requests are of one size, at times that its nodes and its twins share."""
     sends_from: float = 0.0
     sends_until: float = float("inf")
     acks: bool = True
+    greets: bool = True
+    """Whether it says anything at all on its connections."""
     large: float = 0.0
     refresh_seconds: float | None = None
+
+    def beat(self, at: float) -> float:
+        """Return when the next of its requests is due that are sent in step."""
+        return (floor(at * self.rate + 1e-6) + 1) / self.rate
 
 
 def plan_of(
@@ -72,7 +79,7 @@ def plan_of(
         bootstraps=chance.randint(1, most),
         rate=20.0 if traits["busy"] and chance.random() < 0.3 else rate,
         partitions=chance.randint(1, 3), heartbeat=chance.randint(80, 150),
-        metadata=Message(metadata), steady=chance.random() < 0.15,
+        metadata=Message(metadata), steady=chance.random() < (0.8 if traits["in step"] else 0.1),
         sends_from=chance.choice((0.0, 0.0, 0.0, chance.uniform(0, 40))),
         sends_until=chance.choice((NEVER, NEVER, NEVER, chance.uniform(10, 60))),
         acks=chance.random() > 0.04, large=chance.choice((0.0, 0.0, 0.05)),
@@ -186,7 +193,7 @@ def produces(node: Node, plan: Plan, chance: random.Random) -> Callable[[float],
         done = node.exchange(at, sent, answer, chance.uniform(0.001, 0.006), late or 0.0)
         if late:
             return done
-        return at + (1.0 / plan.rate if plan.steady else chance.expovariate(plan.rate))
+        return plan.beat(at) if plan.steady else at + chance.expovariate(plan.rate)
 
     return talk
 
@@ -217,7 +224,7 @@ def fetches(node: Node, plan: Plan, chance: random.Random) -> Callable[[float], 
             is_first = False
             answer = Message(21 + 40 * plan.partitions, 2)
             return node.exchange(at, Message(out + 22, records_out), answer, 0.003) + 0.0005
-        if chance.random() < likely:
+        if plan.steady or chance.random() < likely:
             batches = [chance.randint(60, 600) for _ in range(chance.randint(1, plan.partitions))]
             if plan.steady:
                 batches = [120]
@@ -228,10 +235,11 @@ def fetches(node: Node, plan: Plan, chance: random.Random) -> Callable[[float], 
             pieces = 1 if size < 3_000 else chance.randint(1, 4)
             answer = Message(size, records, segments=records, pieces=pieces)
             most = min(FETCH_WAIT, 1.0 / plan.rate)
-            after = 0.3 if plan.steady else chance.uniform(0.001, most)
+            after = most / 2 if plan.steady else chance.uniform(0.001, most)
         else:
             answer, after = Message(21), FETCH_WAIT
-        return node.exchange(at, Message(out, records_out), answer, after) + 0.0005
+        done = node.exchange(at, Message(out, records_out), answer, after) + 0.0005
+        return plan.beat(done) if plan.steady else done
 
     return talk
 
@@ -244,5 +252,5 @@ def _chunks(client: Client, size: int) -> int:
 
 
 def twin_of(plan: Plan, chance: random.Random) -> Plan:
-    """Return the plan of a client with equal traffic."""
-    return replace(plan, steady=chance.random() < 0.7)
+    """Return the plan of a client with equal traffic, in step with it or not."""
+    return replace(plan, steady=plan.steady or chance.random() < 0.4)

@@ -68,12 +68,8 @@ class Sockets:
         chance, client = self._chance, node.client
         tls = client.security.tls
         assert tls is not None
-        likely = self.resumed_bootstrap if is_bootstrap else 0.7
-        wire.resumed = (
-            client.library is Library.JAVA
-            and node.remote in client.sessions
-            and chance.random() < likely
-        )
+        likely = self.resumed_bootstrap if is_bootstrap else 0.7 * (node.remote in client.sessions)
+        wire.resumed = client.library is Library.JAVA and chance.random() < likely
         client.sessions.add(node.remote)
         more = node.certificate
         if wire.resumed:

@@ -37,6 +37,8 @@ def begin(host: Host, client: Client, at: float) -> None:
         node = _bootstrap_node(host, client, host.brokers[listed[index]], index)
         wire = host.sockets.connect(node, at, is_bootstrap=True)
         at += chance.uniform(0.001, 0.2)
+        if not plan.greets:
+            continue
         more: tuple[str, ...] = ()
         if number == 0:
             # Metadata goes to one of them, and now and then what a producer or a group begins with.
@@ -131,6 +133,8 @@ def _use(host: Host, client: Client, broker_index: int, at: float) -> None:
     node.make_talk = _TALKS[client.kind]
     node.talk = node.make_talk(node, plan, host.chance)
     node.next_at = max(at, done) + 0.001
+    if plan.steady and client.kind is ClientKind.PRODUCER:
+        node.next_at = plan.beat(node.next_at)
     if plan.sends_until < NEVER:
         host.at(at + plan.sends_until, lambda _moment: fall_silent(node))
 

@@ -32,6 +32,8 @@ def populate(host: Host) -> None:
             _make_client(host, process, client)
         if traits["twins"] or traits["same names"]:
             _make_twins(host, process)
+        if traits["probes"]:
+            _make_probe(host, process)
     if traits["foreign page"]:
         _make_replica(host, host.processes[0])
     # Under a uid that both share, nobody can say whose sockets are the sender's.
@@ -92,12 +94,19 @@ def _make_twins(host: Host, process: Process) -> None:
             twin.hidden = client.hidden
 
 
+def _make_probe(host: Host, process: Process) -> None:
+    """Add what only connects: a health check that keeps its connection, of which no page tells."""
+    nothing = plan_of(host.chance, process, range(len(host.brokers)), host.traits)
+    plan = replace(nothing, uses=(), knows=(), coordinator=None, refresh_seconds=None, greets=False)
+    start(host, process, plan, "probe", host.now + host.chance.uniform(0, 30)).hidden = True
+
+
 def _make_replica(host: Host, process: Process) -> None:
     """Add the page of a process on another host that runs the same clients."""
     other = _make_process(host, len(host.processes), process.library)
     other.is_here, other.sender_pid = False, None
     other.version = process.version
-    for client in list(process.clients):
+    for client in [each for each in process.clients if host.plans[each][1].greets]:
         plan = host.plans[client][1]
         uses = plan.uses or (0,)
         plan = replace(plan, uses=uses, rate=max(plan.rate, 0.5), sends_from=0.0, sends_until=NEVER)

@@ -15,6 +15,7 @@ TRAITS = {
     "twins": 0.3,
     "same names": 0.07,
     "hidden clients": 0.1,
+    "probes": 0.1,
     "foreign page": 0.05,
     "hostile sender": 0.07,
     # What clients do.
@@ -22,6 +23,7 @@ TRAITS = {
     "full buffers": 0.3,
     "slow peers": 0.2,
     "busy": 0.15,
+    "in step": 0.2,
     "not polling": 0.1,
     "large metadata": 0.1,
     "metadata refreshes": 0.3,
