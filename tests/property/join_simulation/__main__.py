@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.only is not None:
         traits = dict.fromkeys(TRAITS, False) | dict.fromkeys(options.only, True)
     if options.story is not None:
-        simulate(options.profile[0], options.story, traits, tell=print)
+        simulate(options.profile[0], options.story, traits, tell=print, only=options.socket)
         return 0
     wrong = 0
     for profile in options.profile or PROFILES:
@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--stories", type=int, default=20, help="how many wrong answers are told")
     parser.add_argument("--story", type=int, metavar="SEED", help="tell one run read by read")
+    parser.add_argument("--socket", type=int, metavar="COOKIE", help="tell of this socket alone")
     for name, text in (
         ("having", "runs with these traits"),
         ("without", "runs without these traits"),

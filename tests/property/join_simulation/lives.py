@@ -35,8 +35,9 @@ def begin(host: Host, client: Client, at: float) -> None:
     learned = at
     for number, index in enumerate(chosen):
         node = _bootstrap_node(host, client, host.brokers[listed[index]], index)
-        wire = host.sockets.connect(node, at, is_bootstrap=True)
-        at += chance.uniform(0.001, 0.2)
+        # Others are tried while the first is not ready: none after metadata has come.
+        begins = at if number == 0 else chance.uniform(at, learned)
+        wire = host.sockets.connect(node, begins, is_bootstrap=True)
         if not plan.greets:
             continue
         more: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from exporter.model import (
     TcpInfo,
 )
 from tests.property.join_simulation.accidents import tear
+from tests.property.join_simulation.connecting import logs_in_again
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -204,7 +205,9 @@ class Observer:
                 _client, known = clients.get(key, (client, {}))
                 clients[key] = client, known | nodes
         readings = [
-            self._client(client, self._rows(nodes.values(), begun, ended), begun)
+            self._client(
+                client, self._rows(nodes.values(), begun, ended), chance.uniform(begun, ended)
+            )
             for client, nodes in clients.values()
             if nodes
         ]
@@ -259,13 +262,18 @@ class Observer:
         if client.library is not Library.JAVA or traits["no counts"]:
             return reading
         lags = traits["counts lag"] and self.chance.random() < LAGGING_SHARE
-        opened = client.count_open(at - READ_SECONDS if lags else at)
-        tls = client.security.tls
+        at = at - READ_SECONDS if lags else at
+        opened, tls = client.count_open(at), client.security.tls
         told = tls is not None and opened and not traits["no ciphers"] and client.version >= "2.6"
         return replace(
-            reading, connection_count=opened, authentications=client.successes.at(at),
+            reading,
+            connection_count=opened,
+            connections_created=sum(wire.opened_at <= at for wire in client.wires),
+            connections_closed=sum(wire.closed_at <= at for wire in client.wires),
+            authentications=client.successes.at(at),
+            reauthentications=client.repeats.at(at) if logs_in_again(client) else None,
             ciphers=(tls.use(opened),) if told else (),
-        )  # fmt: skip
+        )
 
     def _statistics(self, poll: KernelReading) -> list[Read]:
         """Return the documents that librdkafka's clients pushed since the last poll."""

@@ -75,6 +75,7 @@ def simulate(
     *,
     join: Callable[[], Attributor] = Attributor,
     tell: Callable[[str], None] | None = None,
+    only: int | None = None,
     turns: int | None = None,
     stop_at_wrong: bool = False,
 ) -> Result:
@@ -107,7 +108,7 @@ def simulate(
                 return result
         _count(result, observer, attributor, at, known_since, scored)
         if tell:
-            for line in _lines(observer, attributor):
+            for line in _lines(observer, attributor, only):
                 tell(f"{at:.2f}   {line}")
     result.sockets = len(observer.wires)
     return result
@@ -190,20 +191,25 @@ def _count(
                     result.rates[milestone][judge(observer, wire, claim)] += 1
 
 
-def _lines(observer: Observer, attributor: Attributor) -> list[str]:
+def _lines(observer: Observer, attributor: Attributor, only: int | None) -> list[str]:
+    """Tell of every socket: the kernel's counts, its true node and the last row of it, the answer."""
     lines = []
     for cookie, tracked in sorted(observer.connections.items()):
-        wire = observer.wires[cookie]
-        claim = attributor.attributions.get(cookie)
-        reading = tracked.reading
-        stated = (
-            "-" if claim is None
-            else f"{claim.client.client_id} {claim.node.node_id} {claim.confidence} {list(claim.equals) or ''}"
-        )  # fmt: skip
+        if only not in (None, cookie):
+            continue
+        wire, reading = observer.wires[cookie], tracked.reading
+        row, claim = wire.node.reading, attributor.attributions.get(cookie)
+        told = "no row"
+        if row is not None:
+            told = f"row {row.outgoing_bytes}/{row.incoming_bytes} {row.requests}/{row.responses}"
+        stated = "-"
+        if claim is not None:
+            equals = f" = {'; '.join(claim.equals)}" if claim.equals else ""
+            stated = f"{claim.client.client_id} {claim.node.node_id} {claim.confidence}{equals}"
         lines.append(
-            f"{cookie} {wire.remote.address}:{wire.remote.port} out {reading.outgoing_bytes} in {reading.incoming_bytes} "
-            f"q {reading.send_queue}/{reading.receive_queue} | {name_of(wire)} "
-            f"{wire.node.out.at(reading.at)}/{wire.node.incoming.at(reading.at)}"
+            f"{cookie} {wire.remote} {reading.outgoing_bytes}/{reading.incoming_bytes} "
+            f"queues {reading.send_queue}/{reading.receive_queue} | {name_of(wire)} {told} "
+            f"uncounted {wire.uncounted_out.last}/{wire.uncounted_in.last} opened {wire.opened_at:.2f}"
             f"{' resumed' if wire.resumed else ''} | {judge(observer, wire, claim)}: {stated}"
         )
     return lines

@@ -236,6 +236,7 @@ class Client:
     full_buffer: bool = False
     """Whether its send buffer is too small for what it sends."""
     successes: Total = field(default_factory=Total)
+    repeats: Total = field(default_factory=Total)
     sessions: set[Endpoint] = field(default_factory=set)
     """Remote ends with which it has a TLS session to resume."""
 
