@@ -129,7 +129,7 @@ def greet(node: Node, plan: Plan, at: float, answer: int, more: tuple[str, ...] 
 def ask(node: Node, at: float, out: int, incoming: int, after: float) -> float:
     """Send a request that is a record of its own and take the answer, however large it is."""
     records = node.client.security.records(incoming)
-    answer = Message(incoming, records, segments=records, pieces=min(records, 3))
+    answer = Message(incoming, records, pieces=min(records, 3))
     return node.exchange(at, Message(out, records_of_request(node.client)), answer, after)
 
 
@@ -188,7 +188,7 @@ def produces(node: Node, plan: Plan, chance: random.Random) -> Callable[[float],
                 batches[0] = chance.randint(3_000, 70_000)
                 late = client.full_buffer and chance.random() < 0.5 and chance.uniform(0.002, 0.5)
         size = head + sum(batches) + 40 * len(batches)
-        sent = Message(size, _records_of_produce(client, chance, size, batches), segments=1)
+        sent = Message(size, _records_of_produce(client, chance, size, batches))
         answer = Message(40 + 22 * len(batches)) if plan.acks else NO_ANSWER
         done = node.exchange(at, sent, answer, chance.uniform(0.001, 0.006), late or 0.0)
         if late:
@@ -233,7 +233,7 @@ def fetches(node: Node, plan: Plan, chance: random.Random) -> Callable[[float], 
             size = 21 + sum(batches) + 60 * len(batches)
             records = 1 + sum(1 + _chunks(client, batch) for batch in batches)
             pieces = 1 if size < 3_000 else chance.randint(1, 4)
-            answer = Message(size, records, segments=records, pieces=pieces)
+            answer = Message(size, records, pieces=pieces)
             most = min(FETCH_WAIT, 1.0 / plan.rate)
             after = most / 2 if plan.steady else chance.uniform(0.001, most)
         else:

@@ -100,7 +100,7 @@ class Observer:
         here = tuple(
             self._socket(wire, at)
             for wire in self.host.sockets.wires
-            if wire.opened_at <= at < wire.closed_at and self.process_of(wire).is_here
+            if wire.opened_at <= at < wire.closed_at and wire.node.client.is_here
         )
         return KernelReading(at=at, method=ReadMethod.SOCK_DIAG, sockets=here)
 
@@ -128,7 +128,6 @@ class Observer:
             send_queue=written - acknowledged, retransmits=0,
             info=TcpInfo(
                 bytes_acked=1 + acknowledged, bytes_received=arrived,
-                data_segments_out=wire.segments_out.at(at), data_segments_in=wire.segments_in.at(at),
                 last_data_sent_ms=int((at - last_sent) * 1e3),
                 last_data_received_ms=int((at - last_received) * 1e3),
                 last_ack_received_ms=int((at - max(last_sent, last_received)) * 1e3),

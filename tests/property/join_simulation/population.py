@@ -141,7 +141,8 @@ def start(host: Host, process: Process, plan: Plan, client_id: str, at: float) -
         security=security, port=9092 if host.profile == "plaintext" or is_second else 9093,
         group=next(host.groups), started_at=at,
         hidden=traits["hidden clients"] and host.chance.random() < 0.3,
-        full_buffer=traits["full buffers"], largest_answer=plan.metadata.size,
+        is_here=process.is_here, full_buffer=traits["full buffers"],
+        largest_answer=plan.metadata.size,
     )  # fmt: skip
     if process.library is not Library.JAVA:
         client.instance = f"rdkafka#{plan.kind}-{client.group}@{at:.6f}"
