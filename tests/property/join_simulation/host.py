@@ -31,9 +31,10 @@ class Broker:
     broker_id: int
     address: str
     certificate: int
+    port_offset: int = 0
 
     def at(self, port: int) -> Endpoint:
-        return Endpoint(self.address, port)
+        return Endpoint(self.address, port + self.port_offset)
 
 
 @dataclass(eq=False)
@@ -87,10 +88,12 @@ class Host:
         if self.traits["own certificates"]:
             # A name's length more or less, or another chain.
             some = [0, 5, 11, 40, chance.randint(1, 60), chance.randint(100, 2_000)]
-        return [
-            Broker(first + number, f"10.0.0.{number + 1}", chance.choice(some))
-            for number in range(chance.choice((1, 2, 3, 3, 4)))
-        ]
+        numbers = range(chance.choice((1, 2, 3, 3, 4)))
+        if self.traits["one address"]:
+            return [
+                Broker(first + each, "10.0.0.1", chance.choice(some), 10 * each) for each in numbers
+            ]
+        return [Broker(first + each, f"10.0.0.{each + 1}", chance.choice(some)) for each in numbers]
 
     def addresses_of(self, name: str) -> frozenset[str]:
         """Resolve a broker's host name."""

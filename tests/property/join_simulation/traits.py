@@ -9,6 +9,7 @@ TRAITS = {
     "ecdsa": 0.2,
     "load balancer": 0.1,
     "host names": 0.3,
+    "one address": 0.1,
     # What is on the host.
     "several processes": 0.3,
     "librdkafka": 0.25,
