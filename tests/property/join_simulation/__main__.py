@@ -9,9 +9,9 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from tests.property.join_simulation.host import TRAITS
 from tests.property.join_simulation.runs import MILESTONES, Result, Verdict, simulate
 from tests.property.join_simulation.security import PROFILES
+from tests.property.join_simulation.traits import TRAITS
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.only is not None:
         traits = dict.fromkeys(TRAITS, False) | dict.fromkeys(options.only, True)
     if options.story is not None:
-        simulate(options.profile[0], options.story, traits, tell=print)
+        simulate(options.profile[0], options.story, traits, tell=print, only=options.socket)
         return 0
     wrong = 0
     for profile in options.profile or PROFILES:
@@ -50,15 +50,28 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--stories", type=int, default=20, help="how many wrong answers are told")
     parser.add_argument("--story", type=int, metavar="SEED", help="tell one run read by read")
+    parser.add_argument("--socket", type=int, metavar="COOKIE", help="tell of this socket alone")
     for name, text in (
-        ("having", "only runs with this trait"), ("without", "no run with this trait"),
-        ("only", "no other traits than these"),
-    ):  # fmt: skip
-        default = None if name == "only" else []
+        ("having", "runs with these traits"),
+        ("without", "runs without these traits"),
+        ("only", "no other traits than these; '' for none at all"),
+    ):
+        default = None if name == "only" else ()
         parser.add_argument(
-            f"--{name}", action="append", choices=sorted(TRAITS), default=default, help=text
+            f"--{name}", type=_traits, metavar="TRAIT,...", default=default, help=text
         )
+    parser.epilog = f"Traits: {', '.join(TRAITS)}."
     return parser
+
+
+def _traits(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in TRAITS:
+            raise argparse.ArgumentTypeError(
+                f"no such trait: {name!r}; there are {', '.join(TRAITS)}"
+            )
+    return names
 
 
 def _print(profile: str, results: list[Result], stories: int) -> int:

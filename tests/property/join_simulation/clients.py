@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from math import floor
 from typing import TYPE_CHECKING
 
 from exporter.model import ClientKind, Library, Role
 from tests.property.join_simulation.connecting import OLD_JAVA
+from tests.property.join_simulation.host import NEVER
 from tests.property.join_simulation.wires import NO_ANSWER, Message
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
+    from tests.property.join_simulation.host import Process
     from tests.property.join_simulation.wires import Client, Node
 
 INTEGER_MAX = 2**31 - 1
@@ -31,48 +34,56 @@ class Plan:
     knows: tuple[int, ...]
     """Brokers that it asked for metadata once."""
     coordinator: int | None
-    coordinated: bool
     bootstraps: int
     rate: float
     partitions: int
     heartbeat: int
     metadata: Message
     steady: bool = False
-    """Whether all its requests are of one size, at fixed times."""
+    """Whether all its requests are of one size, at times that its nodes and its twins share."""
     sends_from: float = 0.0
     sends_until: float = float("inf")
     acks: bool = True
+    greets: bool = True
+    """Whether it says anything at all on its connections."""
     large: float = 0.0
-    idle_seconds: float | None = None
-    greeting: dict[str, int] = field(default_factory=dict)
+    refresh_seconds: float | None = None
+
+    def beat(self, at: float) -> float:
+        """Return when the next of its requests is due that are sent in step."""
+        return (floor(at * self.rate + 1e-6) + 1) / self.rate
 
 
 def plan_of(
-    chance: random.Random, library: Library, version: str, brokers: list[int], *, large: bool
+    chance: random.Random, process: Process, brokers: Sequence[int], traits: Mapping[str, bool]
 ) -> Plan:
     """Think of a client."""
-    kinds = [ClientKind.PRODUCER, ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.CONSUMER]
-    kind = chance.choice([*kinds, ClientKind.ADMIN])
+    is_java = process.library is Library.JAVA
+    producer, consumer = ClientKind.PRODUCER, ClientKind.CONSUMER
+    kind = chance.choice((producer, producer, consumer, consumer, ClientKind.ADMIN))
     # Clients whose partitions live on one broker are common, and some send nothing at all.
     count = chance.choice((0, 1, 1, 2, len(brokers), len(brokers)))
     uses = chance.sample(brokers, min(count, len(brokers)))
     knows = [each for each in brokers if each not in uses and chance.random() < 0.4]
     metadata = chance.randint(100, 380)
-    if large and chance.random() < 0.4:
+    if traits["large metadata"] and chance.random() < 0.4:
         metadata = chance.randint(16_000, 70_000)
-    transactional = kind is ClientKind.PRODUCER and chance.random() < 0.25
-    grouped = kind is ClientKind.CONSUMER and chance.random() < 0.85
-    most = {OLD_JAVA: 3}.get(version, 2) if library is Library.JAVA else 1
+    transactional = kind is producer and chance.random() < 0.25
+    grouped = kind is consumer and chance.random() < 0.85
+    most = (3 if process.version == OLD_JAVA else 2) if is_java else 1
+    rate = chance.choice((0.1, 0.5, 1.0, 1.0, 3.0))
+    refreshes = traits["metadata refreshes"] and chance.random() < 0.5
     return Plan(
-        kind=kind, version=version, uses=tuple(uses), knows=tuple(knows),
+        kind=kind, version=process.version, uses=tuple(uses), knows=tuple(knows),
         coordinator=chance.choice(brokers) if grouped or transactional else None,
-        coordinated=grouped or (transactional and library is not Library.JAVA),
-        bootstraps=chance.randint(1, most), rate=chance.choice((0.1, 0.5, 1.0, 1.0, 3.0)),
+        bootstraps=chance.randint(1, most),
+        rate=20.0 if traits["busy"] and chance.random() < 0.3 else rate,
         partitions=chance.randint(1, 3), heartbeat=chance.randint(80, 150),
-        metadata=Message(metadata), steady=chance.random() < 0.15,
+        metadata=Message(metadata), steady=chance.random() < (0.8 if traits["in step"] else 0.1),
         sends_from=chance.choice((0.0, 0.0, 0.0, chance.uniform(0, 40))),
-        sends_until=chance.choice((9e9, 9e9, 9e9, chance.uniform(10, 60))),
+        sends_until=chance.choice((NEVER, NEVER, NEVER, chance.uniform(10, 60))),
         acks=chance.random() > 0.04, large=chance.choice((0.0, 0.0, 0.05)),
+        refresh_seconds=chance.uniform(5, 30) if refreshes else None,
     )  # fmt: skip
 
 
@@ -111,14 +122,14 @@ def greet(node: Node, plan: Plan, at: float, answer: int, more: tuple[str, ...] 
         for each in more
     ]
     for out, incoming in messages:
-        at = _ask(node, at + 0.0004, out, incoming, 0.002)
+        at = ask(node, at + 0.0004, out, incoming, 0.002)
     return at
 
 
-def _ask(node: Node, at: float, out: int, incoming: int, after: float) -> float:
+def ask(node: Node, at: float, out: int, incoming: int, after: float) -> float:
     """Send a request that is a record of its own and take the answer, however large it is."""
     records = node.client.security.records(incoming)
-    answer = Message(incoming, records, segments=records, pieces=min(records, 3))
+    answer = Message(incoming, records, pieces=min(records, 3))
     return node.exchange(at, Message(out, records_of_request(node.client)), answer, after)
 
 
@@ -130,8 +141,6 @@ def records_of_request(client: Client) -> int:
 # ---- what goes on --------------------------------------------------------------------------------
 # Each returns a function that does one exchange and says when the next is due.
 
-Talk = "Callable[[float], float]"
-
 
 def heartbeats(node: Node, plan: Plan, chance: random.Random) -> Callable[[float], float]:
     commits_at = 0.0
@@ -141,8 +150,8 @@ def heartbeats(node: Node, plan: Plan, chance: random.Random) -> Callable[[float
         nonlocal commits_at
         if at >= commits_at and plan.rate > 0.4:
             commits_at = at + 5.0
-            at = _ask(node, at, plan.heartbeat + 41, 37, rtt)
-        _ask(node, at, plan.heartbeat, 16, rtt)
+            at = ask(node, at, plan.heartbeat + 41, 37, rtt)
+        ask(node, at, plan.heartbeat, 16, rtt)
         return at + HEARTBEAT_SECONDS
 
     return talk
@@ -150,8 +159,8 @@ def heartbeats(node: Node, plan: Plan, chance: random.Random) -> Callable[[float
 
 def transactions(node: Node, plan: Plan, chance: random.Random) -> Callable[[float], float]:
     def talk(at: float) -> float:
-        done = _ask(node, at, plan.heartbeat + 12, 40, 0.002)
-        _ask(node, done + 0.05, plan.heartbeat, 16, 0.003)
+        done = ask(node, at, plan.heartbeat + 12, 40, 0.002)
+        ask(node, done + 0.05, plan.heartbeat, 16, 0.003)
         return at + chance.uniform(1.0, 3.0)
 
     return talk
@@ -159,7 +168,7 @@ def transactions(node: Node, plan: Plan, chance: random.Random) -> Callable[[flo
 
 def asks(node: Node, _plan: Plan, chance: random.Random) -> Callable[[float], float]:
     def talk(at: float) -> float:
-        _ask(node, at, chance.randint(30, 120), chance.choice((60, 90, 400, 1_200)), 0.004)
+        ask(node, at, chance.randint(30, 120), chance.choice((60, 90, 400, 1_200)), 0.004)
         return at + chance.uniform(1.5, 10.0)
 
     return talk
@@ -179,12 +188,12 @@ def produces(node: Node, plan: Plan, chance: random.Random) -> Callable[[float],
                 batches[0] = chance.randint(3_000, 70_000)
                 late = client.full_buffer and chance.random() < 0.5 and chance.uniform(0.002, 0.5)
         size = head + sum(batches) + 40 * len(batches)
-        sent = Message(size, _records_of_produce(client, chance, size, batches), segments=1)
+        sent = Message(size, _records_of_produce(client, chance, size, batches))
         answer = Message(40 + 22 * len(batches)) if plan.acks else NO_ANSWER
         done = node.exchange(at, sent, answer, chance.uniform(0.001, 0.006), late or 0.0)
         if late:
             return done
-        return at + (1.0 / plan.rate if plan.steady else chance.expovariate(plan.rate))
+        return plan.beat(at) if plan.steady else at + chance.expovariate(plan.rate)
 
     return talk
 
@@ -215,7 +224,7 @@ def fetches(node: Node, plan: Plan, chance: random.Random) -> Callable[[float], 
             is_first = False
             answer = Message(21 + 40 * plan.partitions, 2)
             return node.exchange(at, Message(out + 22, records_out), answer, 0.003) + 0.0005
-        if chance.random() < likely:
+        if plan.steady or chance.random() < likely:
             batches = [chance.randint(60, 600) for _ in range(chance.randint(1, plan.partitions))]
             if plan.steady:
                 batches = [120]
@@ -224,11 +233,13 @@ def fetches(node: Node, plan: Plan, chance: random.Random) -> Callable[[float], 
             size = 21 + sum(batches) + 60 * len(batches)
             records = 1 + sum(1 + _chunks(client, batch) for batch in batches)
             pieces = 1 if size < 3_000 else chance.randint(1, 4)
-            answer = Message(size, records, segments=records, pieces=pieces)
-            after = 0.3 if plan.steady else chance.uniform(0.001, FETCH_WAIT)
+            answer = Message(size, records, pieces=pieces)
+            most = min(FETCH_WAIT, 1.0 / plan.rate)
+            after = most / 2 if plan.steady else chance.uniform(0.001, most)
         else:
             answer, after = Message(21), FETCH_WAIT
-        return node.exchange(at, Message(out, records_out), answer, after) + 0.0005
+        done = node.exchange(at, Message(out, records_out), answer, after) + 0.0005
+        return plan.beat(done) if plan.steady else done
 
     return talk
 
@@ -241,5 +252,5 @@ def _chunks(client: Client, size: int) -> int:
 
 
 def twin_of(plan: Plan, chance: random.Random) -> Plan:
-    """Return the plan of a client with equal traffic."""
-    return replace(plan, steady=chance.random() < 0.7)
+    """Return the plan of a client with equal traffic, in step with it or not."""
+    return replace(plan, steady=plan.steady or chance.random() < 0.4)

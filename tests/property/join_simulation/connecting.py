@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from exporter.model import Endpoint, Library
-from tests.property.join_simulation.security import Bytes
 from tests.property.join_simulation.wires import Message, Wire
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterator
 
-    from tests.property.join_simulation.wires import Node
+    from tests.property.join_simulation.security import Bytes
+    from tests.property.join_simulation.wires import Client, Node
 
 OLD_JAVA = "2.1.0"
+
+# From which version on Java logs in in the middle of a connection (KIP-368).
+_REAUTHENTICATION_SINCE = "2.2"
 
 # JSSE sends a record of 5 + 38 bytes each way when a key is due (jdk.tls.keyLimits).
 KEY_UPDATE = 43
@@ -51,7 +54,7 @@ class Sockets:
         wire.ready_at = at
         if client.library is Library.JAVA and (security.tls or security.sasl):
             client.successes.add(at, 1)
-        if security.reauthentication_seconds:
+        if security.reauthentication_seconds and logs_in_again(client):
             wire.login_at = at + security.reauthentication_seconds * chance.uniform(0.85, 0.95)
         node.wire = wire
         node.connects += 1
@@ -68,12 +71,8 @@ class Sockets:
         chance, client = self._chance, node.client
         tls = client.security.tls
         assert tls is not None
-        likely = self.resumed_bootstrap if is_bootstrap else 0.7
-        wire.resumed = (
-            client.library is Library.JAVA
-            and node.remote in client.sessions
-            and chance.random() < likely
-        )
+        likely = self.resumed_bootstrap if is_bootstrap else 0.7 * (node.remote in client.sessions)
+        wire.resumed = client.library is Library.JAVA and chance.random() < likely
         client.sessions.add(node.remote)
         more = node.certificate
         if wire.resumed:
@@ -111,7 +110,9 @@ class Sockets:
         wire.login_at = at + period * self._chance.uniform(0.85, 0.95)
         messages = self._messages(node, sasl.again, sasl.messages_again, sasl.names_again)
         if node.client.library is Library.JAVA:
-            return self._uncounted(wire, node, at, messages)
+            at = self._uncounted(wire, node, at, messages)
+            node.client.repeats.add(at, 1)
+            return at
         for out, incoming in messages:
             at = node.exchange(at, Message(out), Message(incoming), 0.002)
         return at
@@ -148,6 +149,10 @@ class Sockets:
     def renew_key(self, wire: Wire, at: float) -> None:
         """Send a KeyUpdate and take the broker's."""
         wire.uncounted(at, KEY_UPDATE, KEY_UPDATE, at + 0.0005)
+
+
+def logs_in_again(client: Client) -> bool:
+    return client.library is not Library.JAVA or client.version >= _REAUTHENTICATION_SINCE
 
 
 def login_length(client_id: str) -> int:

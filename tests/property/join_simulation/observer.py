@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from exporter.core.tracker import TrackedConnection
 from exporter.model import (
+    ClientGroup,
     ClientReading,
     JoinSample,
     KernelReading,
@@ -17,15 +18,25 @@ from exporter.model import (
     SourceReading,
     TcpInfo,
 )
+from tests.property.join_simulation.accidents import tear
+from tests.property.join_simulation.connecting import logs_in_again
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from tests.property.join_simulation.host import Host, Process
     from tests.property.join_simulation.wires import Client, Node, Wire
 
 READ_SECONDS = 2.0
-_TAKES_GROUPS = "group" in {each.name for each in fields(TrackedConnection)}
+
+# Of pages that are read, and of documents that come.
+LAGGING_SHARE = 0.1
+TORN_SHARE = 0.1
+LAG_SECONDS = 0.2
+
+# By how much a document may be newer than the look that it comes with.
+LATE_SECONDS = 0.176
+STATISTICS_SECONDS = 3.0
 
 
 @dataclass
@@ -45,19 +56,15 @@ class Observer:
         self.chance = host.chance
         self.connections: dict[int, TrackedConnection] = {}
         self.wires: dict[int, Wire] = {}
-        self.groups: dict[int, int] = {}
-        """Epoll groups as far as they were read, by cookie."""
+        self.groups: set[int] = set()
+        """Cookies of the sockets whose epoll group was read."""
         self.begins_at = host.now + (
             self.chance.uniform(5, 60)
             if host.traits["late agent"]
             else self.chance.uniform(-0.5, 1.5)
         )
         self._polls: list[KernelReading] = []
-        self._documents: dict[Client, float] = {}
-        self._told_counts = not host.traits["no counts"]
-        self._owners = {
-            wire_client: process for process in host.processes for wire_client in process.clients
-        }
+        self._documents: dict[tuple[Process, Client], float] = {}
 
     # ---- one turn --------------------------------------------------------------------------------
 
@@ -72,34 +79,33 @@ class Observer:
             if process.library is Library.JAVA
             and any(each.is_alive(at) for each in process.clients)
         ]
-        poll = self.look(at + chance.uniform(0.06, 0.9))
+        answered_at = max((read.sample.after.at for read in reads), default=at)
+        poll = self.look(answered_at + chance.uniform(0.02, 0.5))
         gone = self._track(poll)
-        reads += self._statistics(poll)
-        return reads, gone
+        return reads + self._statistics(poll), gone
 
     def _interrupt(self, at: float) -> None:
         host, chance = self.host, self.chance
         if not host.traits["torn pages"]:
             return
         for client in list(host.plans):
-            if (
-                client.started_at < at - 3.0
-                and client.ended_at > at + 3.0
-                and chance.random() < 0.1
-            ):
-                host.tear(client, at - chance.uniform(0.0, 0.02), at + chance.uniform(0.01, 0.25))
+            is_running = client.started_at < at - 3.0 and client.ended_at > at + 3.0
+            if is_running and client.stalled_until < at and chance.random() < TORN_SHARE:
+                tear(host, client, at - chance.uniform(0.0, 0.02), at + chance.uniform(0.01, 0.25))
 
     # ---- sockets ---------------------------------------------------------------------------------
 
     def look(self, at: float) -> KernelReading:
-        here = []
-        for wire in self.host.sockets.wires:
-            if wire.opened_at <= at < wire.closed_at and self._is_here(wire):
-                here.append(self._socket(wire, at))
-        return KernelReading(at=at, method=ReadMethod.SOCK_DIAG, sockets=tuple(here))
+        """Look at all sockets of this host."""
+        here = tuple(
+            self._socket(wire, at)
+            for wire in self.host.sockets.wires
+            if wire.opened_at <= at < wire.closed_at and wire.node.client.is_here
+        )
+        return KernelReading(at=at, method=ReadMethod.SOCK_DIAG, sockets=here)
 
-    def _is_here(self, wire: Wire) -> bool:
-        return self.host.plans[wire.node.client][0].is_here
+    def process_of(self, wire: Wire) -> Process:
+        return self.host.process_of(wire.node.client)
 
     def _socket(self, wire: Wire, at: float) -> SocketReading:
         acknowledged, written = wire.acknowledged.at(at), wire.written.at(at)
@@ -122,7 +128,6 @@ class Observer:
             send_queue=written - acknowledged, retransmits=0,
             info=TcpInfo(
                 bytes_acked=1 + acknowledged, bytes_received=arrived,
-                data_segments_out=wire.segments_out.at(at), data_segments_in=wire.segments_in.at(at),
                 last_data_sent_ms=int((at - last_sent) * 1e3),
                 last_data_received_ms=int((at - last_received) * 1e3),
                 last_ack_received_ms=int((at - max(last_sent, last_received)) * 1e3),
@@ -154,12 +159,9 @@ class Observer:
         age = silence if before is None else min(silence, at - before)
         self.wires[wire.cookie] = wire
         self.connections[wire.cookie] = TrackedConnection(
-            reading=reading, owner=self._owners_process(wire).owner, opened_at=at - age,
+            reading=reading, owner=self.process_of(wire).owner, opened_at=at - age,
             age_is_exact=before is not None, first_for_owner=False, last_activity_at=at,
         )  # fmt: skip
-
-    def _owners_process(self, wire: Wire) -> Process:
-        return self.host.plans[wire.node.client][0]
 
     def _read_groups(self) -> None:
         """Read the epoll groups: now, or of some sockets a while later."""
@@ -172,28 +174,43 @@ class Observer:
                 continue
             if traits["groups read late"] and self.chance.random() < 0.7:
                 continue
-            self.groups[cookie] = wire.node.client.group
-            give_group(tracked, self._owners_process(wire), wire.node.client.group)
+            self.groups.add(cookie)
+            client = wire.node.client
+            is_whole = client.started_at > self._polls[0].at
+            give_group(tracked, self.process_of(wire), client.group, is_whole=is_whole)
 
     # ---- metrics ---------------------------------------------------------------------------------
 
     def _page(self, process: Process, at: float) -> Read:
         """Look, read a page row by row, look again."""
-        chance = self.chance
-        took = chance.uniform(0.001, 0.04)
+        chance, traits = self.chance, self.host.traits
+        took = chance.uniform(0.05, 0.4) if traits["slow pages"] else chance.uniform(0.001, 0.04)
         before, after = self.look(at), self.look(at + took)
         begun, ended, about = at, at + took, ""
-        if self.host.traits["lags"] and chance.random() < 0.1:
-            shift = chance.uniform(-0.2, 0.2)
+        if traits["lags"] and chance.random() < LAGGING_SHARE:
+            shift = chance.uniform(-LAG_SECONDS, LAG_SECONDS)
             begun, ended = begun + shift, ended + shift
             about = f"the page is of {shift * 1e3:+.0f} ms"
-        clients = []
+        clients: dict[tuple[object, str], tuple[Client, dict[str, Node]]] = {}
         for client in process.clients:
-            if client.is_alive(begun) and not client.hidden and client.nodes:
-                rows = self._rows(client, begun, ended)
-                if rows:
-                    clients.append(self._client(process, client, rows, begun))
-        return Read(self._sample(process, clients, before, after, at, at + took), process, about)
+            if client.is_alive(begun) and not client.hidden:
+                # Of clients with one name the last one's rows are shown.
+                nodes = {
+                    node_id: node
+                    for node_id, node in client.nodes.items()
+                    if node.born_at <= begun < node.gone_at
+                }
+                key = client.kind, client.client_id
+                _client, known = clients.get(key, (client, {}))
+                clients[key] = client, known | nodes
+        readings = [
+            self._client(
+                client, self._rows(nodes.values(), begun, ended), chance.uniform(begun, ended)
+            )
+            for client, nodes in clients.values()
+            if nodes
+        ]
+        return Read(self._sample(process, readings, before, after, at, at + took), process, about)
 
     def _sample(
         self,
@@ -210,13 +227,9 @@ class Observer:
         )  # fmt: skip
         return JoinSample(before=before, reading=reading, after=after)
 
-    def _rows(self, client: Client, begun: float, ended: float) -> tuple[NodeReading, ...]:
-        chance = self.chance
-        return tuple(
-            self._row(node, chance.uniform(begun, ended))
-            for node in client.nodes.values()
-            if node.born_at <= begun < node.gone_at
-        )
+    def _rows(self, nodes: Iterable[Node], begun: float, ended: float) -> tuple[NodeReading, ...]:
+        uniform = self.chance.uniform
+        return tuple(self._row(node, uniform(begun, ended)) for node in nodes)
 
     def _row(self, node: Node, at: float) -> NodeReading:
         out, incoming = node.out.at(at), node.incoming.at(at)
@@ -239,58 +252,84 @@ class Observer:
         )  # fmt: skip
         return node.reading
 
-    def _client(
-        self, process: Process, client: Client, rows: tuple[NodeReading, ...], at: float
-    ) -> ClientReading:
+    def _client(self, client: Client, rows: tuple[NodeReading, ...], at: float) -> ClientReading:
         traits = self.host.traits
-        is_java = process.library is Library.JAVA
-        opened: int | None = None
-        ciphers = ()
-        if is_java and self._told_counts:
-            lags = traits["counts lag"] and self.chance.random() < 0.1
-            opened = client.count_open(at - 2.0 if lags else at)
-        tls = client.security.tls
-        if is_java and tls and opened and not traits["no ciphers"] and client.version >= "2.6":
-            ciphers = (tls.use(opened),)
-        return ClientReading(
+        reading = ClientReading(
             client_id=client.client_id, kind=client.kind, library=client.library, nodes=rows,
-            instance=client.instance, version=client.version, connection_count=opened,
-            authentications=client.successes.at(at) if is_java else None, ciphers=ciphers,
+            instance=client.instance, version=client.version,
         )  # fmt: skip
+        if client.library is not Library.JAVA or traits["no counts"]:
+            return reading
+        lags = traits["counts lag"] and self.chance.random() < LAGGING_SHARE
+        at = at - READ_SECONDS if lags else at
+        opened, tls = client.count_open(at), client.security.tls
+        told = tls is not None and opened and not traits["no ciphers"] and client.version >= "2.6"
+        return replace(
+            reading,
+            connection_count=opened,
+            connections_created=sum(wire.opened_at <= at for wire in client.wires),
+            connections_closed=sum(wire.closed_at <= at for wire in client.wires),
+            authentications=client.successes.at(at),
+            reauthentications=client.repeats.at(at) if logs_in_again(client) else None,
+            ciphers=(tls.use(opened),) if told else (),
+        )
 
     def _statistics(self, poll: KernelReading) -> list[Read]:
         """Return the documents that librdkafka's clients pushed since the last poll."""
-        chance, reads = self.chance, []
-        late = 0.176 if self.host.traits["late statistics"] else 0.0
-        for process in self.host.processes:
-            for client in process.clients if process.library is not Library.JAVA else ():
-                due = self._documents.setdefault(client, client.started_at + chance.uniform(1, 4))
-                while due < poll.at + late:
-                    if client.is_alive(due) and due >= self._polls[0].at and not client.hidden:
-                        reads.append(self._document(process, client, due))
-                    due += 3.0
-                self._documents[client] = due
-        reads.sort(key=lambda read: read.sample.reading.begun_at)
-        return reads
+        until = poll.at + (LATE_SECONDS if self.host.traits["late statistics"] else 0.0)
+        reads = [
+            read
+            for process in self.host.processes
+            if process.library is not Library.JAVA
+            for client in (process.victim or process).clients
+            for read in self._documents_of(process, client, until)
+        ]
+        return sorted(reads, key=lambda read: read.sample.reading.begun_at)
+
+    def _documents_of(self, process: Process, client: Client, until: float) -> Iterator[Read]:
+        first = client.started_at + self.chance.uniform(1, 4)
+        due = self._documents.setdefault((process, client), first)
+        while due < until:
+            is_told = process.victim is not None or not client.hidden
+            if client.is_alive(due) and due >= self._polls[0].at and is_told:
+                yield self._document(process, client, due)
+            due += STATISTICS_SECONDS
+        self._documents[process, client] = due
 
     def _document(self, process: Process, client: Client, at: float) -> Read:
-        before = self._polls[0]
-        after = self._polls[-1]
+        """Lay the polls around a document, as the agent does."""
+        before, after = self._polls[0], self._polls[-1]
         for known in self._polls:
             if known.at <= at:
                 before = known
             elif known.at >= at + 0.001:
                 after = known
                 break
-        rows = self._rows(client, at, at + 0.0005)
-        reading = self._client(process, client, rows, at)
-        about = (
-            "" if at <= after.at else f"written {1e3 * (at - after.at):.0f} ms after the last look"
-        )
+        nodes = [each for each in client.nodes.values() if each.born_at <= at < each.gone_at]
+        rows = self._rows(nodes, at, at + 0.0005)
+        about = ""
+        if at > after.at:
+            about = f"written {1e3 * (at - after.at):.0f} ms after the last look"
+        if process.victim is not None:
+            rows, about = _lied(rows), f"posted in the name of {client.client_id}"
+        reading = replace(self._client(client, rows, at), library=Library.LIBRDKAFKA)
         return Read(self._sample(process, (reading,), before, after, at, at + 0.1), process, about)
 
 
-def give_group(tracked: TrackedConnection, process: Process, group: int) -> None:
+def _lied(rows: tuple[NodeReading, ...]) -> tuple[NodeReading, ...]:
+    """Return the figures of each node under the name of the next."""
+    others = (*rows[1:], *rows[:1])
+    return tuple(
+        replace(row, outgoing_bytes=other.outgoing_bytes, incoming_bytes=other.incoming_bytes,
+                requests=other.requests, responses=other.responses, remote_name=other.remote_name)
+        for row, other in zip(rows, others, strict=True)
+    )  # fmt: skip
+
+
+def give_group(
+    tracked: TrackedConnection, process: Process, number: int, *, is_whole: bool
+) -> None:
     """Note a connection's epoll group: the only place that knows how the core holds it."""
-    if _TAKES_GROUPS:
-        tracked.group = (process.owner.key, group)
+    tracked.group = ClientGroup(
+        key=f"{process.owner.key}/{number}", number=number, is_whole=is_whole
+    )

@@ -8,16 +8,17 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from exporter.core.attribution import Attributor
-from exporter.model import Confidence, Role
+from exporter.model import Confidence
+from tests.property.join_simulation.accidents import plan_accidents
 from tests.property.join_simulation.host import Host
 from tests.property.join_simulation.laws import check_laws
 from tests.property.join_simulation.observer import READ_SECONDS, Observer
+from tests.property.join_simulation.population import populate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from exporter.model import Attribution
-    from tests.property.join_simulation.observer import Read
     from tests.property.join_simulation.wires import Wire
 
 # A rate is taken so long after the agent first read of a client.
@@ -74,27 +75,31 @@ def simulate(
     *,
     join: Callable[[], Attributor] = Attributor,
     tell: Callable[[str], None] | None = None,
+    only: int | None = None,
+    turns: int | None = None,
     stop_at_wrong: bool = False,
 ) -> Result:
     """Run one world to its end."""
     host = Host(profile, seed, traits)
+    populate(host)
+    plan_accidents(host)
     observer = Observer(host)
     attributor = join()
     result = Result(seed, host.traits)
     known_since: dict[object, float] = {}
     scored: dict[tuple[object, float], bool] = {}
-    begin, turns = observer.begins_at, host.chance.randint(31, 45)
+    begin, drawn = observer.begins_at, host.chance.randint(31, 45)
     if tell:
         tell(f"{profile} seed {seed}: {', '.join(name for name, on in host.traits.items() if on)}")
-    for number in range(turns):
+    for number in range(turns or drawn):
         at = begin + READ_SECONDS * number + host.chance.uniform(0.0, 0.3)
         reads, gone = observer.turn(at)
         result.laws_checked += check_laws(host, host.now)
         attributor.forget(gone)
         for read in reads:
-            for client in read.sample.reading.clients:
+            for client in read.sample.reading.clients if read.process.victim is None else ():
                 known_since.setdefault((read.process.source, client.client_id, client.instance), at)
-            attributor.update(read.sample, observer.connections, lambda _host: frozenset())
+            attributor.update(read.sample, observer.connections, host.addresses_of)
             result.reads += 1
             if tell and read.about:
                 tell(f"{at:.2f} {read.process.source}: {read.about}")
@@ -103,7 +108,7 @@ def simulate(
                 return result
         _count(result, observer, attributor, at, known_since, scored)
         if tell:
-            for line in _lines(observer, attributor):
+            for line in _lines(observer, attributor, only):
                 tell(f"{at:.2f}   {line}")
     result.sockets = len(observer.wires)
     return result
@@ -123,7 +128,9 @@ def _find_wrongs(result: Result, observer: Observer, attributor: Attributor, at:
             )
             confident = verdict is Verdict.CONFIDENT
             same = (
-                known for known in result.wrongs if known.story.split(";")[0] == story.split(";")[0]
+                known
+                for known in result.wrongs
+                if known.story.split(";")[0] == story.split(";", maxsplit=1)[0]
             )
             if next(same, None) is None:
                 result.wrongs.append(Wrong(result.seed, at, story, confident))
@@ -134,7 +141,10 @@ def judge(observer: Observer, wire: Wire, claim: Attribution | None) -> Verdict:
     if claim is None:
         return Verdict.UNKNOWN
     client = wire.node.client
-    process = observer.host.plans[client][0]
+    process = observer.host.process_of(client)
+    if process.victim is not None:
+        # What an impostor says of its own sockets is its own affair.
+        return Verdict.UNKNOWN
     stated = claim.client
     is_client = not client.hidden and (
         (stated.source, stated.kind, stated.client_id, stated.instance)
@@ -181,20 +191,25 @@ def _count(
                     result.rates[milestone][judge(observer, wire, claim)] += 1
 
 
-def _lines(observer: Observer, attributor: Attributor) -> list[str]:
+def _lines(observer: Observer, attributor: Attributor, only: int | None) -> list[str]:
+    """Tell of every socket: the kernel's counts, its true node and the last row of it, the answer."""
     lines = []
     for cookie, tracked in sorted(observer.connections.items()):
-        wire = observer.wires[cookie]
-        claim = attributor.attributions.get(cookie)
-        reading = tracked.reading
-        stated = (
-            "-" if claim is None
-            else f"{claim.client.client_id} {claim.node.node_id} {claim.confidence} {list(claim.equals) or ''}"
-        )  # fmt: skip
+        if only not in (None, cookie):
+            continue
+        wire, reading = observer.wires[cookie], tracked.reading
+        row, claim = wire.node.reading, attributor.attributions.get(cookie)
+        told = "no row"
+        if row is not None:
+            told = f"row {row.outgoing_bytes}/{row.incoming_bytes} {row.requests}/{row.responses}"
+        stated = "-"
+        if claim is not None:
+            equals = f" = {'; '.join(claim.equals)}" if claim.equals else ""
+            stated = f"{claim.client.client_id} {claim.node.node_id} {claim.confidence}{equals}"
         lines.append(
-            f"{cookie} {wire.remote.address}:{wire.remote.port} out {reading.outgoing_bytes} in {reading.incoming_bytes} "
-            f"q {reading.send_queue}/{reading.receive_queue} | {name_of(wire)} "
-            f"{wire.node.out.at(reading.at)}/{wire.node.incoming.at(reading.at)}"
+            f"{cookie} {wire.remote} {reading.outgoing_bytes}/{reading.incoming_bytes} "
+            f"queues {reading.send_queue}/{reading.receive_queue} | {name_of(wire)} {told} "
+            f"uncounted {wire.uncounted_out.last}/{wire.uncounted_in.last} opened {wire.opened_at:.2f}"
             f"{' resumed' if wire.resumed else ''} | {judge(observer, wire, claim)}: {stated}"
         )
     return lines

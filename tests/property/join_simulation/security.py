@@ -21,6 +21,9 @@ class Bytes(NamedTuple):
     incoming: int
 
 
+NO_BYTES = Bytes(0, 0)
+
+
 @dataclass(frozen=True)
 class Tls:
     """TLS as a client's stack and a broker (a JVM) speak it. `cost` is per record and writer."""
@@ -50,7 +53,7 @@ class Sasl:
     again: Bytes
     names_again: int
     messages_again: int
-    jitter: Bytes = Bytes(0, 0)
+    jitter: Bytes = NO_BYTES
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Security:
 
     @property
     def cost(self) -> Bytes:
-        return self.tls.cost if self.tls else Bytes(0, 0)
+        return self.tls.cost if self.tls else NO_BYTES
 
     def records(self, size: int) -> int:
         """Return how many records that many bytes take when they are written at once."""

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from exporter.model import ClientKind, Endpoint, Library, Role, TcpState
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from exporter.model import NodeReading, SocketReading
-    from tests.property.join_simulation.security import Bytes, Security
+    from tests.property.join_simulation.security import Security
 
 # A client's thread counts bytes so long after it wrote or read them, a message a moment later.
 COUNT_SECONDS = 5e-6
@@ -27,9 +29,10 @@ class Total:
 
     def add(self, at: float, amount: int) -> None:
         """Let it grow, never before it grew last: bytes and a thread's work keep their order."""
-        times = self.times
-        times.append(at if at > times[-1] else times[-1])
-        self.totals.append(self.totals[-1] + amount)
+        times, totals = self.times, self.totals
+        last = times[-1]
+        times.append(at if at > last else last)  # noqa: FURB136 - the innermost loop of all
+        totals.append(totals[-1] + amount)
 
     def at(self, moment: float) -> int:
         times = self.times
@@ -65,8 +68,6 @@ class Wire:
     acknowledged: Total = field(default_factory=Total)
     arrived: Total = field(default_factory=Total)
     taken: Total = field(default_factory=Total)
-    segments_out: Total = field(default_factory=Total)
-    segments_in: Total = field(default_factory=Total)
     uncounted_out: Total = field(default_factory=Total)
     uncounted_in: Total = field(default_factory=Total)
     records_out: Total = field(default_factory=Total)
@@ -75,15 +76,13 @@ class Wire:
     reading: SocketReading | None = None
     """The last look at it, as long as nothing happened."""
 
-    def write(self, at: float, size: int, segments: int = 1) -> None:
+    def write(self, at: float, size: int) -> None:
         self.written.add(at, size)
         self.acknowledged.add(at + self.delay, size)
-        self.segments_out.add(at, segments)
 
-    def arrive(self, at: float, size: int, taken_at: float, segments: int = 1) -> None:
+    def arrive(self, at: float, size: int, taken_at: float) -> None:
         self.arrived.add(at, size)
         self.taken.add(max(taken_at, self.arrived.times[-1]), size)
-        self.segments_in.add(at, segments)
 
     def uncounted(self, at: float, out: int, incoming: int, taken_at: float) -> None:
         """Let bytes go that no metric counts."""
@@ -118,7 +117,9 @@ class Node:
     wire: Wire | None = None
     next_at: float = float("inf")
     busy_until: float = 0.0
-    talk: object = None
+    talk: Callable[[float], float] | None = None
+    """Does one exchange and says when the next is due."""
+    make_talk: Callable[..., Callable[[float], float]] | None = None
     out: Total = field(default_factory=Total)
     incoming: Total = field(default_factory=Total)
     requests: Total = field(default_factory=Total)
@@ -143,14 +144,14 @@ class Node:
         wire.records_out.add(at, sent.records)
         if written_late:
             waits = min(sent.size // 2, written_late_bytes(client.security, sent.size))
-            wire.write(at, size - waits, sent.segments)
+            wire.write(at, size - waits)
             done = free(at + written_late)
             wire.write(done, waits)
             self.out.add(free(at + COUNT_SECONDS), sent.size)
             self.requests.add(free(done + 2 * COUNT_SECONDS), 1)
             at = done
         else:
-            wire.write(at, size, sent.segments)
+            wire.write(at, size)
             self.out.add(free(at + COUNT_SECONDS), sent.size)
             self.requests.add(free(at + 2 * COUNT_SECONDS), 1)
         if answer.size == 0:
@@ -161,7 +162,7 @@ class Node:
         else:
             size = answer.size + cost.incoming * answer.records
             taken = free(arrives + COUNT_SECONDS)
-            wire.arrive(arrives, size, taken, answer.segments)
+            wire.arrive(arrives, size, taken)
             wire.records_in.add(taken, answer.records)
             self.incoming.add(free(taken + COUNT_SECONDS), answer.size)
             arrives = taken
@@ -189,11 +190,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A request or an answer: plaintext bytes, TLS records, segments, reads that it takes."""
+    """A request or an answer: plaintext bytes, TLS records, reads that it takes."""
 
     size: int
     records: int = 1
-    segments: int = 1
     pieces: int = 1
 
 
@@ -221,14 +221,20 @@ class Client:
     nodes: dict[str, Node] = field(default_factory=dict)
     wires: list[Wire] = field(default_factory=list)
     stalls: list[tuple[float, float]] = field(default_factory=list)
+    stalled_until: float = 0.0
+    steady_from: float = 0.0
+    """From when on nothing that was planned happens to it."""
     started_at: float = 0.0
     ended_at: float = float("inf")
     largest_answer: int = 0
+    is_here: bool = True
+    """Whether its sockets are seen on this host."""
     hidden: bool = False
     """Whether no page tells of it."""
     full_buffer: bool = False
     """Whether its send buffer is too small for what it sends."""
     successes: Total = field(default_factory=Total)
+    repeats: Total = field(default_factory=Total)
     sessions: set[Endpoint] = field(default_factory=set)
     """Remote ends with which it has a TLS session to resume."""
 
