@@ -77,7 +77,7 @@ _CLIENTS = (
     _of_clients(
         "connections",
         Kind.GAUGE,
-        "TCP connections that a client holds to a broker now, by class; every class always.",
+        "TCP connections that a client holds to a broker now, by class; 0 for a class that it had.",
         by="class",
     ),
     _of_clients(

@@ -1,16 +1,17 @@
-"""The series of a snapshot as plain rows, for the renderer and for prometheus_client alike.
+"""The series of a snapshot as plain rows, sorted, so that two scrapes have one order.
 
 A row is (label values without the last of a metric that has `by`, value of that label, value).
 """
 
 from __future__ import annotations
 
-__all__ = ["STALE_INTERVALS", "Reading", "Row", "families", "is_stale", "pairs_of"]
+__all__ = ["STALE_INTERVALS", "Reading", "Row", "is_stale", "pairs_of", "rows_of"]
 
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from exporter.model import ClosedBy, ConnectionClass, OwnerRung, ReadMethod
+from exporter.model import ClosedBy, OwnerRung, ReadMethod
 from exporter.sinks.bounded_rows import (
     finding_connections,
     findings,
@@ -18,11 +19,11 @@ from exporter.sinks.bounded_rows import (
     open_files,
     probes,
 )
-from exporter.sinks.catalogue import CATALOGUE, CLIENT, SPECS
+from exporter.sinks.catalogue import CLIENT
 from exporter.snapshot import ClientBroker, Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from exporter.sinks.catalogue import MetricSpec
     from exporter.sinks.labels import Labels
@@ -68,45 +69,33 @@ def pairs_of(snapshot: Snapshot) -> set[ClientBroker]:
     return seen
 
 
-def families(
-    snapshot: Snapshot | None, now: float, labels: Labels, readings: Iterable[Reading] = ()
-) -> Iterator[tuple[MetricSpec, Rows]]:
-    """Yield every metric that has a series now, in the catalogue's order."""
-    added: dict[str, list[Row]] = {}
-    for name, values, value in readings:
-        added.setdefault(SPECS[name].name, []).append((labels.safe(values), "", value))
-    stale = snapshot is None or is_stale(snapshot, now)
-    if snapshot is not None:
-        labels.settle(pairs_of(snapshot))
-    for spec in CATALOGUE:
-        rows: Rows = added.get(spec.name, ())
-        reader = _READERS.get(spec.name)
-        if snapshot is not None and reader is not None and not (spec.expires and stale):
-            rows = reader(snapshot, labels)
-        first = next(iterator := iter(rows), None)
-        if first is not None:
-            yield spec, _chained(first, iterator)
+def rows_of(spec: MetricSpec, snapshot: Snapshot, labels: Labels, *, stale: bool) -> list[Row]:
+    """Return the series that a snapshot has of one metric; `labels` are settled for it."""
+    reader = _READERS.get(spec.name)
+    if reader is None or (spec.expires and stale):
+        return []
+    return sorted(reader(snapshot, labels), key=_LABEL_VALUES)
 
 
-def _chained(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
-    yield first
-    yield from rest
+_LABEL_VALUES = itemgetter(0, 1)
 
 
 # Clients
 
-_CLASSES = tuple(ConnectionClass)
-
 
 def _counts(snapshot: Snapshot, labels: Labels) -> Rows:
-    summed: dict[ClientBroker, Mapping[ConnectionClass, int]] = {}
-    for pair, counts in snapshot.counts.items():
-        name = labels[pair]
-        earlier = summed.get(name)
-        if earlier is not None:
-            counts = {c: counts.get(c, 0) + earlier.get(c, 0) for c in _CLASSES}  # noqa: PLW2901
-        summed[name] = counts
-    return [(pair, cls, counts.get(cls, 0)) for pair, counts in summed.items() for cls in _CLASSES]
+    """Count by class: those that the client has at this broker, and 0 for those that it has had.
+
+    An alert on a class ends with the 0 of its series; a class that never was needs no series.
+    """
+    now = {
+        (pair, each): count
+        for pair, counts in snapshot.counts.items()
+        for each, count in counts.items()
+        if count
+    }
+    had = {key: 0 for key in snapshot.totals.connection_seconds if key[0] in snapshot.counts}
+    return _by_label(had | now, labels)
 
 
 def _sums(mapping: Mapping[ClientBroker, float], labels: Labels) -> Mapping[ClientBroker, float]:

@@ -18,7 +18,15 @@ from tools.dashboards.panels import (
     stacked,
     with_unit,
 )
-from tools.dashboards.queries import LIVE, OF_BROKER, OF_CLUSTER, WASTED_AT_BROKER, Query, series
+from tools.dashboards.queries import (
+    LIVE,
+    OF_BROKER,
+    OF_CLUSTER,
+    WASTED_AT_BROKER,
+    Query,
+    or_none,
+    series,
+)
 from tools.dashboards.tables import Column, table
 from tools.dashboards.thresholds import THRESHOLDS, above
 
@@ -52,7 +60,7 @@ def _glance() -> Row:
         " brokers' own count may be higher.",
         Query(f"sum({_OPEN})", "open"),
         Query(f"sum({_EXPECTED})", "expected"),
-        Query(f"sum({_WASTED})", "wasted"),
+        Query(or_none(_WASTED, _ALL), "wasted"),
     )
     with_unit(normal, "wasted", "short", _WASTE)
     owners = bars(
@@ -66,9 +74,9 @@ def _glance() -> Row:
         " address that is no broker's any more. 0 is good."
         f" KafkaClientBrokerUnreachable fires at {THRESHOLDS.connecting_connections} under way, or"
         f" {THRESHOLDS.failed_connects} failed where nothing else is open.",
-        Query(f"sum({_CONNECTING})", "connecting now"),
+        Query(or_none(_CONNECTING, _ALL), "connecting now"),
         Query(f"sum(increase({_FAILED}[5m]))", "failed in 5 minutes"),
-        Query(f"sum({_STALE})", "to an old address"),
+        Query(or_none(_STALE, _ALL), "to an old address"),
     ).thresholds(above(1))
     limits = bars(
         "Will I hit a limit?",
@@ -94,7 +102,7 @@ def _each() -> Row:
         Column(title="Broker", label="broker", link=of_row(_CLIENTS, "broker")),
         Column(title="Open", query=f"sum by (broker) ({_OPEN})"),
         Column(title="Expected", query=f"sum by (broker) ({_EXPECTED})"),
-        Column(title="Wasted", query=f"sum by (broker) ({_WASTED})", colours=_WASTE),
+        Column(title="Wasted", query=or_none(_WASTED, _ALL, by="broker"), colours=_WASTE),
         Column(
             title="Opened a minute",
             unit="cpm",

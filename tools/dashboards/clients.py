@@ -28,6 +28,7 @@ from tools.dashboards.queries import (
     UNUSED,
     WASTED,
     Query,
+    or_none,
     ratio,
     series,
 )
@@ -64,7 +65,7 @@ def _glance() -> Row:
         " was of use.",
         Query(f"sum({_OPEN})", "open"),
         Query(f"sum({_EXPECTED})", "expected"),
-        Query(f"sum({_WASTED})", "wasted"),
+        Query(or_none(_WASTED, _OPEN), "wasted"),
         Query(
             ratio(f"rate({_USEFUL_SECONDS}[1h])", f"rate({_KNOWN_SECONDS}[1h])"),
             "efficiency",
@@ -159,7 +160,12 @@ def _held() -> Row:
         Column(title="Broker", label="broker", link=of_row("brokerwire-brokers", "broker")),
         Column(title="Open", width=70, query=_by_row("sum", _OPEN)),
         Column(title="Expected", width=90, query=_by_row("sum", _EXPECTED)),
-        Column(title="Wasted", width=80, query=_by_row("sum", _WASTED), colours=_WASTE),
+        Column(
+            title="Wasted",
+            width=80,
+            query=f"{_by_row('sum', _WASTED)}\nor\n0 * {_by_row('sum', _OPEN)}",
+            colours=_WASTE,
+        ),
         Column(title="Idle", width=90, unit="s", query=_by_row("max", _IDLE)),
         sort="Open",
     )
