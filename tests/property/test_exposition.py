@@ -56,7 +56,6 @@ totals = st.builds(
         st.tuples(pairs, st.sampled_from(ConnectionClass)), seconds, max_size=6
     ),
     useful_seconds=by_pair(seconds),
-    expected_seconds=by_pair(seconds),
     opened=by_pair(counts),
     closed=st.dictionaries(st.tuples(pairs, st.sampled_from(ClosedBy)), counts, max_size=6),
     lifetimes=by_pair(histograms),

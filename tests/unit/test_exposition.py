@@ -22,7 +22,7 @@ from exporter.sinks.exposition import (
 )
 from exporter.snapshot import Totals
 from tests.unit.metrics_page import exposition, page
-from tests.unit.snapshots import AT, connection, fleet, half_closed, snapshot, zombie
+from tests.unit.snapshots import AT, connection, fleet, half_closed, snapshot, unowned, zombie
 
 PROMETHEUS_3 = (
     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
@@ -120,14 +120,15 @@ def test_what_may_be_counted_of_a_known_client_begins_at_zero():
     found = samples(replace(snap, totals=Totals()))
     for name, by in (
         ("connections_opened_total", 1),
-        ("connections_closed_total", len(ClosedBy)),
+        # The broker's and aborts: what the rules take an increase of.
+        ("connections_closed_total", 2),
         ("connect_failures_total", 1),
     ):
         values = [value for (each, _), value in found.items() if each == f"kafka_client_{name}"]
         assert values == [0.0] * by * len(snap.counts)
 
 
-def test_a_client_without_connections_keeps_every_side_of_its_ends():
+def test_a_client_without_connections_keeps_the_sides_of_its_ends():
     pair = next(iter(snapshot().counts))
     totals = replace(snapshot().totals, opened={pair: 3}, closed={(pair, ClosedBy.CLIENT): 3})
     found = samples(replace(snapshot(()), totals=totals))
@@ -136,7 +137,7 @@ def test_a_client_without_connections_keeps_every_side_of_its_ends():
         for (name, labels), value in found.items()
         if name == "kafka_client_connections_closed_total"
     }
-    assert sides == dict.fromkeys(ClosedBy, 0.0) | {"client": 3.0}
+    assert sides == {"broker": 0.0, "abort": 0.0, "client": 3.0}
 
 
 def test_connections_of_a_stale_snapshot_are_dropped_and_the_agent_stays():
@@ -282,6 +283,35 @@ def test_the_round_trip_is_that_of_the_connection_used_last():
     found = samples(snap)
     assert total(found, "kafka_client_connection_rtt_seconds") == 0.002
     assert total(found, "kafka_client_connection_idle_seconds_max") == 500.0
+
+
+def test_useful_seconds_of_a_client_without_metrics_are_unknown_and_not_nothing():
+    found = samples(snapshot((connection(1, useful=False), unowned(2))))
+    useful = {
+        dict(labels).get("client_id", "")
+        for name, labels in found
+        if name == "kafka_client_connection_useful_seconds_total"
+    }
+    assert useful == {"orders-producer"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sent_bytes_total", "received_bytes_total", "retransmits_total", "connect_failures_total"],
+)
+def test_what_is_of_the_network_is_told_by_broker_for_all_clients(name):
+    clients = [connection(n, client_id=f"p-{n}") for n in range(3)]
+    found = samples(snapshot(tuple(clients)))
+    one = samples(snapshot((clients[0],)))
+    key = (f"kafka_client_{name}", (("broker", "10.2.0.1:9092"),))
+    assert found[key] == 3 * one[key] > 0
+
+
+def test_seconds_of_a_client_are_the_sum_over_its_brokers():
+    at = ("10.2.0.1:9092", "10.2.0.2:9092")
+    found = samples(snapshot(tuple(connection(n, broker=each) for n, each in enumerate(at))))
+    seconds = [v for (name, _), v in found.items() if name.endswith("connection_seconds_total")]
+    assert seconds == [2 * 750.5]
 
 
 @pytest.mark.parametrize(

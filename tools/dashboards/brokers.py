@@ -38,7 +38,7 @@ _EXPECTED = series("kafka_client_connections_expected", OF_BROKER)
 _WASTED = series("kafka_client_connections", OF_BROKER, WASTED_AT_BROKER)
 _CONNECTING = series("kafka_client_connections", OF_BROKER, 'class="connecting"')
 _STALE = series("kafka_client_connections", OF_BROKER, 'class="stale"')
-_FAILED = series("kafka_client_connect_failures_total", OF_BROKER, LIVE)
+_FAILED = series("kafka_client_connect_failures_total", OF_BROKER)
 _SILENT = series("kafka_client_finding_connections", OF_BROKER, 'finding="KafkaClientFrozenPeer"')
 _DROPPED = series(
     "kafka_client_connections_closed_total", OF_BROKER, LIVE, 'closed_by=~"broker|abort"'
@@ -192,9 +192,9 @@ def _trouble() -> Row:
 
 
 def _traffic() -> Row:
-    sent = series("kafka_client_sent_bytes_total", OF_BROKER, LIVE)
-    received = series("kafka_client_received_bytes_total", OF_BROKER, LIVE)
-    again = series("kafka_client_retransmits_total", OF_BROKER, LIVE)
+    sent = series("kafka_client_sent_bytes_total", OF_BROKER)
+    received = series("kafka_client_received_bytes_total", OF_BROKER)
+    again = series("kafka_client_retransmits_total", OF_BROKER)
     trip = series("kafka_client_connection_rtt_seconds", OF_BROKER)
     volume = lines(
         "Bytes",
