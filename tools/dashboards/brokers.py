@@ -182,7 +182,7 @@ def _trouble() -> Row:
         "Old addresses and silence",
         "Connections to an address that is no longer the broker's, and connections on which"
         " requests go out and nothing comes back. Both should be at 0 or absent.",
-        Query(f"sum by (broker) ({_STALE})", "old address {{broker}}"),
+        Query(or_none(_STALE, _ALL, by="broker"), "old address {{broker}}"),
         Query(f"sum by (broker) ({_SILENT})", "no answer from {{broker}}"),
     )
     return Row(
