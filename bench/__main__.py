@@ -62,7 +62,7 @@ SECTIONS: list[tuple[str, list[list[str]]]] = [
         JOIN,
         [["bench.join"]],
     ),
-    ("## A scrape of 100 clients and 50 brokers\n", [["bench.scrape"]]),
+    ("## A scrape\n", [["bench.scrape"]]),
     (
         "## The sidecar as a whole\n\n`brokerwire run` beside 10 connections to brokers.\n",
         [["bench.service"]],

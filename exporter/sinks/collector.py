@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from prometheus_client.core import Metric
+from prometheus_client.core import Metric, Sample
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
@@ -115,22 +115,24 @@ def _asked(supply: Callable[[], Iterable[Reading]]) -> list[Reading]:
 def _add(
     metric: Metric, spec: MetricSpec, rows: Iterable[Row], constant: Mapping[str, str]
 ) -> None:
+    names, name = spec.labels, spec.name
     for key, by, value in rows:
-        labels = dict(zip(spec.labels, (*key, by) if spec.by else key, strict=True))
-        labels |= constant
+        labels = dict(zip(names, (*key, by) if spec.by else key, strict=True))
+        if constant:
+            labels.update(constant)
         if spec.kind is Kind.HISTOGRAM:
-            _add_histogram(metric, labels, value)
+            metric.samples += _of_histogram(name, labels, value)
         else:
-            metric.add_sample(spec.name, labels, value)
+            metric.samples.append(Sample(name, labels, value))
 
 
-def _add_histogram(metric: Metric, labels: dict[str, str], histogram: Histogram) -> None:
+def _of_histogram(name: str, labels: dict[str, str], histogram: Histogram) -> Iterator[Sample]:
     count = 0
     for bound, observed in zip(_BOUNDS, histogram.counts, strict=True):
         count += observed
-        metric.add_sample(f"{metric.name}_bucket", labels | {"le": bound}, count)
-    metric.add_sample(f"{metric.name}_count", labels, count)
-    metric.add_sample(f"{metric.name}_sum", labels, histogram.sum)
+        yield Sample(f"{name}_bucket", labels | {"le": bound}, count)
+    yield Sample(f"{name}_count", labels, count)
+    yield Sample(f"{name}_sum", labels, histogram.sum)
 
 
 def build_readings() -> list[Reading]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 __all__ = ["STALE_INTERVALS", "Reading", "Row", "is_stale", "pairs_of", "rows_of"]
 
 from collections.abc import Callable, Iterable
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from exporter.model import ClosedBy, OwnerRung, ReadMethod
@@ -73,10 +72,8 @@ def rows_of(spec: MetricSpec, snapshot: Snapshot, labels: Labels, *, stale: bool
     reader = _READERS.get(spec.name)
     if reader is None or (spec.expires and stale):
         return []
-    return sorted(reader(snapshot, labels), key=_LABEL_VALUES)
-
-
-_LABEL_VALUES = itemgetter(0, 1)
+    # No two have the same labels, so values are never compared.
+    return sorted(reader(snapshot, labels))
 
 
 # Clients
@@ -126,9 +123,11 @@ def _of_brokers(get: Callable[[Totals], Mapping[ClientBroker, int]]) -> Reader:
     """Return the reader of a counter by broker, which is 0 from the first connection on."""
 
     def rows(snapshot: Snapshot, labels: Labels) -> Rows:
-        values = {**dict.fromkeys(_known(snapshot), 0), **get(snapshot.totals)}
-        summed = _summed(((labels[pair].broker,), value) for pair, value in values.items())
-        return [(broker, "", value) for broker, value in summed.items()]
+        summed = dict.fromkeys((labels[pair].broker for pair in snapshot.counts), 0)
+        for pair, value in get(snapshot.totals).items():
+            broker = labels[pair].broker
+            summed[broker] = summed.get(broker, 0) + value
+        return [((broker,), "", value) for broker, value in summed.items()]
 
     return rows
 
