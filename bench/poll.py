@@ -1,9 +1,8 @@
-"""What does a whole poll cost, and a poll with a scrape?
+"""What does a whole poll cost?
 
     python -m bench.poll --sockets 10000 --share 0.01
 
-The contenders of `bench.dump`, and beside them the agent: dump, ownership, classes, counters; then
-the same with a scrape's text each time.
+The contenders of `bench.dump`, and beside them the agent: dump, ownership, classes, counters.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from bench import dump
 from exporter.agent import Agent
-from exporter.settings import BrokerSettings, LimitSettings, Settings
-from exporter.sinks.exposition import Exposition, Format
+from exporter.settings import BrokerSettings, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,12 +33,9 @@ def _agent() -> Agent:
     )
 
 
-def _contender(
-    name: str, *, scrape: bool, touch: Callable[[], None] | None = None
-) -> dump.Contender:
+def _contender(name: str, touch: Callable[[], None] | None = None) -> dump.Contender:
     """An agent that polls; before each measured poll one that is not, to have seen all before."""
     agent = _agent()
-    exposition = Exposition(LimitSettings())
     looks = iter(range(10**9))
 
     def prepare() -> None:
@@ -51,8 +46,6 @@ def _contender(
     def look() -> dump.Counts | None:
         snapshot = agent.poll_once()
         assert snapshot is not None
-        if scrape:
-            exposition.render(snapshot, snapshot.at, Format.OPENMETRICS)
         if next(looks) == 0:
             return dump.by_port([connection.remote.port for connection in snapshot.connections])
         return None
@@ -63,10 +56,8 @@ def _contender(
 def _extra(table: dump.Table) -> list[dump.Contender]:
     touch = table.touch()
     return [
-        _contender("one poll, nothing happened", scrape=False),
-        _contender("one poll and a scrape", scrape=True),
-        _contender("one poll, 10 % were active", scrape=False, touch=touch),
-        _contender("one poll and a scrape, 10 % were active", scrape=True, touch=touch),
+        _contender("one poll, nothing happened"),
+        _contender("one poll, 10 % were active", touch),
     ]
 
 

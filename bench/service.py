@@ -22,11 +22,16 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.holders import Holders, enter_network_namespace
 from exporter.agent import Agent
 from exporter.settings import BrokerSettings, PortRange, Settings
-from exporter.sinks.exposition import Exposition, Format
+from exporter.sinks.collector import BrokerwireCollector
+from exporter.sinks.exposition import KEPT_SECONDS, Exposition, Format
+
+if TYPE_CHECKING:
+    from exporter.sinks.collector import View
 
 URL = "http://127.0.0.1:10920/metrics"
 WATCHED_SECONDS = 60
@@ -86,14 +91,17 @@ def hour(holders: Holders) -> tuple[float, float]:
     ticks = itertools.count(time.monotonic(), 1 / 3)
     ports = (PortRange(9092, 9094),)
     agent = Agent(Settings(brokers=BrokerSettings(ports=ports)), clock=lambda: next(ticks))
-    exposition = Exposition()
+    views: list[View] = []
+    scrapes = itertools.count(0.0, KEPT_SECONDS)
+    exposition = Exposition(BrokerwireCollector(lambda: views), clock=lambda: next(scrapes))
     early = 0.0
     for poll in range(HOUR_POLLS):
         if poll % 10 == 0:
             holders.touch(poll)
         snapshot = agent.poll_once()
         if poll % SCRAPE_SECONDS == 0 and snapshot is not None:
-            exposition.render(snapshot, snapshot.at, Format.OPENMETRICS)
+            views[:] = [({}, snapshot)]
+            exposition.page(Format.OPENMETRICS)
         if poll == HOUR_POLLS // 10:
             gc.collect()
             early = resident_mib(os.getpid())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 __all__ = ["read_section"]
 
-import difflib
 import re
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -141,6 +140,9 @@ class _Reader:
 
     def _unknown(self, key: str, known: tuple[str, ...], node: yaml.Node, path: str) -> Any:
         """Report a key that no field has; the nearest name is the likeliest remedy."""
+        # Only now: it is never needed by an agent that runs.
+        import difflib
+
         near = [] if self.problems.are_many else difflib.get_close_matches(key, known, n=1)
         remedy = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(known)}"
         self.problems.add(_line(node), _join(path, key), f"is not a known key; {remedy}")

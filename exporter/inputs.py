@@ -19,19 +19,17 @@ from typing import TYPE_CHECKING, Literal
 from exporter.errors import BrokerwireError, SourceError
 from exporter.model import JoinSample, KernelReading, ReadMethod
 from exporter.snapshot import SourceStatus
-from exporter.sources.java import JavaSource
-from exporter.sources.librdkafka import readings_from_statistics
 from exporter.sources.listeners import Listeners
 from exporter.sources.posters import Posters
 from exporter.sources.sock_diag import NetlinkSocketTable
-from exporter.sources.statistics_file import StatisticsFile
-from exporter.sources.statistics_socket import StatisticsSocket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from exporter.model import SourceReading
     from exporter.settings import JavaSourceSettings, PortRange, SourceSettings
+    from exporter.sources.statistics_file import StatisticsFile
+    from exporter.sources.statistics_socket import StatisticsSocket
 
     Arrival = SourceReading | JoinSample
 
@@ -191,6 +189,8 @@ class Inputs:
         Raises:
             SourceDecodeError: they are no statistics; the sender should be told.
         """
+        from exporter.sources.librdkafka import readings_from_statistics
+
         received_at = self._clock()
         pid = None if sender is None else self._posters.pid_of(*sender)
         try:
@@ -228,6 +228,9 @@ class Inputs:
     def _add_inlet(self, kind: Literal["unix", "file"], path: str) -> None:
         pushed = self._settings.librdkafka
         inlet: StatisticsSocket | StatisticsFile
+        from exporter.sources.statistics_file import StatisticsFile
+        from exporter.sources.statistics_socket import StatisticsSocket
+
         fail = partial(self._failed, f"{kind}:{path}")
         if kind == "unix":
             inlet = StatisticsSocket(
@@ -278,6 +281,8 @@ class _Puller:
         self._deliver = deliver
         self._fail = fail
         self._clock = clock
+        from exporter.sources.java import JavaSource
+
         self._source = JavaSource(settings)
         self._listeners = Listeners(settings.url)
         self._hurry = threading.Event()

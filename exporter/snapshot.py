@@ -202,7 +202,6 @@ class Totals:
         default_factory=dict
     )
     useful_seconds: Mapping[ClientBroker, float] = field(default_factory=dict)
-    expected_seconds: Mapping[ClientBroker, float] = field(default_factory=dict)
     opened: Mapping[ClientBroker, int] = field(default_factory=dict)
     closed: Mapping[tuple[ClientBroker, ClosedBy], int] = field(default_factory=dict)
     lifetimes: Mapping[ClientBroker, Histogram] = field(default_factory=dict)

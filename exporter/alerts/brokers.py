@@ -61,7 +61,7 @@ sum without ({_OF_ONE_BROKER}) (
 or
 (
   sum without ({_OF_ONE_BROKER}) (
-    increase(kafka_client_connect_failures_total{{client_kind!="other"}}[$gap])
+    increase(kafka_client_connect_failures_total[$gap])
   ) >= $failed_connects
   unless
   sum without ({_OF_ONE_BROKER}) (

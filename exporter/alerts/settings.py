@@ -10,7 +10,6 @@ __all__ = ["AlertOverride", "LinkSettings", "RuleSettings", "Thresholds"]
 
 import re
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Literal
 
 from exporter.alerts.catalogue import ALERTS_BY_NAME
@@ -95,6 +94,9 @@ class AlertOverride:
 
     def __post_init__(self) -> None:
         if self.name not in ALERTS_BY_NAME:
+            # Only now: it is never needed by an agent that runs.
+            from difflib import get_close_matches
+
             near = get_close_matches(self.name, ALERTS_BY_NAME, n=1)
             remedy = f"did you mean '{near[0]}'?" if near else "rules/README.md lists them"
             raise ValueError(f"`name` is not an alert; {remedy}")

@@ -24,11 +24,9 @@ _GROUP = "brokerwire.waste"
 _DASHBOARD = "brokerwire-clients"
 # Connections that were of use, and all those of which it is known, of each client.
 _USEFUL = f"""\
-  sum without (broker, broker_id) (
-    rate(kafka_client_connection_useful_seconds_total{{{OF_KNOWN}}}[$efficiency_window])
-  )"""
+  rate(kafka_client_connection_useful_seconds_total{{{OF_KNOWN}}}[$efficiency_window])"""
 _KNOWN = f"""\
-  sum without (broker, broker_id, class) (
+  sum without (class) (
     rate(kafka_client_connection_seconds_total{{{KNOWN}}}[$efficiency_window])
   )"""
 _ONE = "the class is given with evidence only: one is real"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = ["add_parser", "sender_to"]
 
+import ctypes
 import logging
 import os
 from typing import TYPE_CHECKING
@@ -89,6 +90,7 @@ def _serve(settings: Settings, signals: StopSignals) -> None:
         agent.start()
         if alerts is not None:
             alerts.start()
+        _return_freed_memory()
         if os.geteuid() == 0:
             log.info("runs as root, which it does not need where clients have its own uid")
         log.info("started", extra={"ports": " ".join(map(str, settings.brokers.ports))})
@@ -127,6 +129,7 @@ def _serve_all_networks(settings: Settings, signals: StopSignals) -> None:
         agents.start()
         if alerts is not None:
             alerts.start()
+        _return_freed_memory()
         log.info("started", extra={"ports": " ".join(map(str, settings.brokers.ports))})
         log.info("stopping", extra={"signal": signals.wait()})
     finally:
@@ -135,6 +138,13 @@ def _serve_all_networks(settings: Settings, signals: StopSignals) -> None:
                 alerts.stop()
             server.stop()
             agents.stop()
+
+
+def _return_freed_memory() -> None:
+    """Return to the kernel what the imports have freed: glibc keeps a third of a MiB of it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _journal(settings: Settings) -> tuple[JournalSink | None, Journaling | None]:

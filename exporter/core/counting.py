@@ -45,7 +45,7 @@ class Counting:
     def pass_time(self, seconds: float) -> None:
         """Add what was open since the last poll."""
         counts = self.counts
-        self._known.ledger.integrate(counts.by_class, counts.useful, counts.expected, seconds)
+        self._known.ledger.integrate(counts.by_class, counts.useful, seconds)
         self._unseen_keys.clear()
 
     def opened(self, tracked: TrackedConnection, now: float) -> None:

@@ -1,8 +1,10 @@
 """What has added up since the agent's start: counters and integrals that only grow.
 
-Every figure is kept by client and broker. A client that is gone for long is folded into `other`, so
-that sums never go back and the number of series stays bounded whatever the clients call themselves.
-`other` jumps by that: who takes a rate leaves it out (decisions/0006).
+Every figure is kept by client and broker. A pair that is gone for long is folded, so that the
+number of series stays bounded whatever the clients call themselves. What is shown by client goes on
+as that client's at the broker `other`, what is shown by broker as that of the client `other`, so
+neither sum goes back. A client that is gone as a whole goes on as `other`, which jumps by that: who
+takes a rate leaves it out (decisions/0006).
 Pure.
 """
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from exporter.model import ConnectionClass
-    from exporter.snapshot import Expectation
 
 # A client without connections keeps its series for so long: longer than Prometheus looks back.
 KEEP_SECONDS = 900.0
@@ -39,7 +40,6 @@ class Ledger:
         self._most_clients = most_clients
         self._seconds: dict[tuple[ClientBroker, ConnectionClass], float] = defaultdict(float)
         self._useful: dict[ClientBroker, float] = defaultdict(float)
-        self._expected: dict[ClientBroker, float] = defaultdict(float)
         self._opened: dict[ClientBroker, int] = defaultdict(int)
         self._closed: dict[tuple[ClientBroker, ClosedBy], int] = defaultdict(int)
         self._lifetime_counts: dict[ClientBroker, list[int]] = {}
@@ -77,7 +77,6 @@ class Ledger:
         self,
         counts: Mapping[ClientBroker, Mapping[ConnectionClass, int]],
         useful: Mapping[ClientBroker, int],
-        expected: Mapping[ClientBroker, Expectation],
         seconds: float,
     ) -> None:
         """Add what was open for `seconds`."""
@@ -88,8 +87,6 @@ class Ledger:
                     self._seconds[key, connection_class] += count * seconds
         for key, count in useful.items():
             self._useful[key] += count * seconds
-        for key, expectation in expected.items():
-            self._expected[key] += expectation.count * seconds
 
     def opened(self, key: ClientBroker) -> None:
         """Count a connection that was opened."""
@@ -134,7 +131,6 @@ class Ledger:
         return Totals(
             connection_seconds=dict(self._seconds),
             useful_seconds=dict(self._useful),
-            expected_seconds=dict(self._expected),
             opened=dict(self._opened),
             closed=dict(self._closed),
             lifetimes={
@@ -154,10 +150,26 @@ class Ledger:
         self._clients[client].discard(key)
         if not self._clients[client]:
             del self._clients[client]
-        other = ClientBroker(OTHER, OTHER, OTHER, key.broker_id, key.broker)
-        for by_key in (self._useful, self._expected, self._lifetime_sums):
-            if key in by_key:
-                by_key[other] += by_key.pop(key)
+        of_client = key._replace(broker_id=OTHER, broker=OTHER)
+        self._move_of_client(key, of_client)
+        self._move_at_broker(key, ClientBroker(OTHER, OTHER, OTHER, key.broker_id, key.broker))
+        if client not in self._clients:
+            self._move_of_client(of_client, ClientBroker(OTHER, OTHER, OTHER, OTHER, OTHER))
+
+    def _move_of_client(self, key: ClientBroker, to: ClientBroker) -> None:
+        """Move what is shown by client."""
+        for seconds in (self._useful, self._lifetime_sums):
+            if key in seconds:
+                seconds[to] += seconds.pop(key)
+        for pair in [pair for pair in self._seconds if pair[0] == key]:
+            self._seconds[to, pair[1]] += self._seconds.pop(pair)
+        counts = self._lifetime_counts.pop(key, None)
+        if counts is not None:
+            into = self._lifetime_counts.setdefault(to, [0] * len(counts))
+            self._lifetime_counts[to] = [a + b for a, b in zip(into, counts, strict=True)]
+
+    def _move_at_broker(self, key: ClientBroker, to: ClientBroker) -> None:
+        """Move what is shown by broker."""
         for counter in (
             self._opened,
             self._outgoing,
@@ -166,15 +178,9 @@ class Ledger:
             self._failures,
         ):
             if key in counter:
-                counter[other] += counter.pop(key)
-        for pair in [pair for pair in self._seconds if pair[0] == key]:
-            self._seconds[other, pair[1]] += self._seconds.pop(pair)
+                counter[to] += counter.pop(key)
         for ending in [ending for ending in self._closed if ending[0] == key]:
-            self._closed[other, ending[1]] += self._closed.pop(ending)
-        counts = self._lifetime_counts.pop(key, None)
-        if counts is not None:
-            into = self._lifetime_counts.setdefault(other, [0] * len(counts))
-            self._lifetime_counts[other] = [a + b for a, b in zip(into, counts, strict=True)]
+            self._closed[to, ending[1]] += self._closed.pop(ending)
 
 
 def bucket_of(seconds: float) -> int:

@@ -16,22 +16,18 @@ __all__ = [
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from prometheus_client.exposition import gzip_accepted
+
 from exporter.errors import BrokerwireError, SourceUnavailableError
-from exporter.sinks.document import (
-    encode,
-    encode_connections,
-    findings_document,
-    sources_document,
-)
+from exporter.sinks.collector import BrokerwireCollector
 from exporter.sinks.exposition import Exposition, choose_format
 from exporter.sinks.families import Reading, is_stale
 from exporter.sinks.messages import Peer, Response, text_response
-from exporter.sinks.page import page_policy, render_page
 from exporter.sinks.security import Security
 from exporter.sinks.users import BusyError, credentials_from_header
 
@@ -39,6 +35,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from exporter.settings import LimitSettings, StatisticsSettings, WebSettings
+    from exporter.sinks.collector import View
     from exporter.sinks.conversation import Bounds
     from exporter.sinks.messages import Request
     from exporter.snapshot import Snapshot
@@ -58,11 +55,6 @@ _MANY_CONNECTIONS = 1000
 # A larger document is made anew for each who asks, rather than kept for who does not.
 _KEPT_BYTES = 1024 * 1024
 _READING = frozenset({"GET", "HEAD"})
-DOCUMENTS: dict[str, Callable[[Snapshot, bool], bytes]] = {
-    "/api/v1/connections": lambda snapshot, stale: encode_connections(snapshot, stale=stale),
-    "/api/v1/findings": lambda snapshot, stale: encode(findings_document(snapshot, stale=stale)),
-    "/api/v1/sources": lambda snapshot, stale: encode(sources_document(snapshot, stale=stale)),
-}
 _SAFETY = (
     ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
     ("X-Content-Type-Options", "nosniff"),
@@ -71,6 +63,31 @@ _SAFETY = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Cache-Control", "no-store"),
 )
+
+
+def _connections(snapshot: Snapshot, stale: bool) -> bytes:  # noqa: FBT001
+    from exporter.sinks.document import encode_connections
+
+    return encode_connections(snapshot, stale=stale)
+
+
+def _findings(snapshot: Snapshot, stale: bool) -> bytes:  # noqa: FBT001
+    from exporter.sinks.document import encode, findings_document
+
+    return encode(findings_document(snapshot, stale=stale))
+
+
+def _sources(snapshot: Snapshot, stale: bool) -> bytes:  # noqa: FBT001
+    from exporter.sinks.document import encode, sources_document
+
+    return encode(sources_document(snapshot, stale=stale))
+
+
+DOCUMENTS: dict[str, Callable[[Snapshot, bool], bytes]] = {
+    "/api/v1/connections": _connections,
+    "/api/v1/findings": _findings,
+    "/api/v1/sources": _sources,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +128,10 @@ class Application:
         self._started_at = self._clock()
         self._executor = executor
         self.security = Security(settings.config_file, executor)
+        readings = (self.security.readings, self._readings, *options.readings)
         self._exposition = Exposition(
-            options.limits, (self.security.readings, self._readings, *options.readings)
+            BrokerwireCollector(self._views, options.limits, readings, options.clock),
+            options.clock,
         )
         self._documents: dict[str, tuple[Snapshot, bool, bytes]] = {}
         self._requests: Counter[tuple[str, str]] = Counter()
@@ -197,7 +216,7 @@ class Application:
         snapshot, now = self._snapshot_source(), self._clock()
         path = request.path
         if path == self._telemetry_path:
-            return self._metrics(request, snapshot, now)
+            return self._metrics(request)
         if path == HEALTHY:
             return self._health(snapshot, now)
         if path == _STATISTICS:
@@ -208,17 +227,19 @@ class Application:
             return text_response(HTTPStatus.OK, "ready")
         return await self._document(path, snapshot, stale=is_stale(snapshot, now))
 
-    def _metrics(self, request: Request, snapshot: Snapshot | None, now: float) -> Response:
+    def _views(self) -> Sequence[View]:
+        """Return what there is to show of clients."""
+        snapshot = self._snapshot_source()
+        return () if snapshot is None else (({}, snapshot),)
+
+    def _metrics(self, request: Request) -> Response:
         fmt = choose_format(request.headers.get("accept", ""))
-        headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
-        body = None
-        if "gzip" in request.headers.get("accept-encoding", ""):
-            body = self._exposition.render_gzip(snapshot, now, fmt)
-        if body is not None:
-            headers = (*headers, ("Content-Encoding", "gzip"))
-        else:
-            body = self._exposition.render(snapshot, now, fmt)
-        return Response(body=body, content_type=fmt.value, headers=headers)
+        packed = gzip_accepted(request.headers.get("accept-encoding", ""))
+        page = self._exposition.page(fmt, packed=packed)
+        headers = [("Vary", "Accept, Accept-Encoding")]
+        if page.encoding:
+            headers.append(("Content-Encoding", page.encoding))
+        return Response(body=page.body, content_type=fmt.value, headers=tuple(headers))
 
     def _health(self, snapshot: Snapshot | None, now: float) -> Response:
         if not self._is_alive():
@@ -252,6 +273,8 @@ class Application:
         if done is not None and done[0] is snapshot and done[1] == stale:
             return done[2]
         if path == "/":
+            from exporter.sinks.page import render_page
+
             body = render_page(snapshot, self._telemetry_path, stale=stale)
         else:
             body = DOCUMENTS[path](snapshot, stale)
@@ -295,5 +318,7 @@ def _statistics_refusal(request: Request, *, user_known: bool) -> Response | Non
 
 def html_response(body: bytes) -> Response:
     """Answer with a page, which may run no script and load nothing but its own."""
+    from exporter.sinks.page import page_policy
+
     policy = ("Content-Security-Policy", page_policy())
     return Response(body=body, content_type="text/html; charset=utf-8", headers=(policy,))

@@ -49,6 +49,7 @@ class MetricSpec:
 
 CLIENT = ("client_id", "client_kind", "process")
 CLIENT_BROKER = (*CLIENT, "broker_id", "broker")
+BROKER = ("broker",)
 _SOURCE = ("source", "kind")
 
 
@@ -77,7 +78,7 @@ _CLIENTS = (
     _of_clients(
         "connections",
         Kind.GAUGE,
-        "TCP connections that a client holds to a broker now, by class; every class always.",
+        "TCP connections that a client holds to a broker now, by class; 0 for a class that it had.",
         by="class",
     ),
     _of_clients(
@@ -91,19 +92,16 @@ _CLIENTS = (
         Kind.COUNTER,
         "Seconds that connections were open, by class: the integral of kafka_client_connections.",
         by="class",
+        of=CLIENT,
         unit="seconds",
     ),
     _of_clients(
         "connection_useful_seconds_total",
         Kind.COUNTER,
-        "Seconds of useful connections. Its rate over that of connection_seconds is efficiency.",
+        "Seconds of useful connections, where that is known. Its rate over that of"
+        " connection_seconds is efficiency.",
         unit="seconds",
-    ),
-    _of_clients(
-        "connection_expected_seconds_total",
-        Kind.COUNTER,
-        "Seconds of expected connections: the integral of kafka_client_connections_expected.",
-        unit="seconds",
+        of=CLIENT,
     ),
     _of_clients(
         "connection_efficiency_ratio",
@@ -118,8 +116,8 @@ _CLIENTS = (
     _of_clients(
         "connections_closed_total",
         Kind.COUNTER,
-        "Connections closed since the agent's start, by the side that ended them; every side"
-        " always.",
+        "Connections closed since the agent's start, by the side that ended them; 0 from the first"
+        " for broker and abort.",
         by="closed_by",
     ),
     _of_clients(
@@ -127,35 +125,49 @@ _CLIENTS = (
         Kind.HISTOGRAM,
         "How long closed connections had been open.",
         unit="seconds",
+        of=CLIENT,
     ),
     _of_clients(
         "sent_bytes_total",
         Kind.COUNTER,
-        "Bytes that a client handed to the kernel for a broker, TLS included.",
+        "Bytes that the clients handed to the kernel for a broker, TLS included.",
         unit="bytes",
+        of=BROKER,
     ),
     _of_clients(
         "received_bytes_total",
         Kind.COUNTER,
-        "Bytes that a client took from the kernel, TLS included.",
+        "Bytes that the clients took from the kernel, TLS included.",
         unit="bytes",
+        of=BROKER,
     ),
     _of_clients(
         "connection_idle_seconds_max",
         Kind.GAUGE,
         "Time since bytes last went either way, of the connection that is idle longest.",
         unit="seconds",
+        of=CLIENT,
     ),
     _of_clients(
         "connection_rtt_seconds",
         Kind.GAUGE,
-        "The kernel's smoothed round trip, of the connection that was used last.",
+        "The kernel's smoothed round trip: of each client the connection that was used last, of all"
+        " clients the slowest.",
         unit="seconds",
+        of=BROKER,
     ),
     _of_clients(
-        "retransmits_total", Kind.COUNTER, "Segments that the client's side sent again (tcp_info)."
+        "retransmits_total",
+        Kind.COUNTER,
+        "Segments that the clients' side sent again (tcp_info).",
+        of=BROKER,
     ),
-    _of_clients("connect_failures_total", Kind.COUNTER, "Connections that never got through."),
+    _of_clients(
+        "connect_failures_total",
+        Kind.COUNTER,
+        "Connections that never got through; closed_by refused tells whose.",
+        of=BROKER,
+    ),
     _of_clients(
         "probes_total",
         Kind.COUNTER,

@@ -1,16 +1,16 @@
-"""The series of a snapshot as plain rows, for the renderer and for prometheus_client alike.
+"""The series of a snapshot as plain rows, sorted, so that two scrapes have one order.
 
 A row is (label values without the last of a metric that has `by`, value of that label, value).
 """
 
 from __future__ import annotations
 
-__all__ = ["STALE_INTERVALS", "Reading", "Row", "families", "is_stale", "pairs_of"]
+__all__ = ["STALE_INTERVALS", "Reading", "Row", "is_stale", "pairs_of", "rows_of"]
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from exporter.model import ClosedBy, ConnectionClass, OwnerRung, ReadMethod
+from exporter.model import ClosedBy, OwnerRung, ReadMethod
 from exporter.sinks.bounded_rows import (
     finding_connections,
     findings,
@@ -18,11 +18,11 @@ from exporter.sinks.bounded_rows import (
     open_files,
     probes,
 )
-from exporter.sinks.catalogue import CATALOGUE, CLIENT, SPECS
+from exporter.sinks.catalogue import CLIENT
 from exporter.snapshot import ClientBroker, Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from exporter.sinks.catalogue import MetricSpec
     from exporter.sinks.labels import Labels
@@ -56,7 +56,6 @@ def pairs_of(snapshot: Snapshot) -> set[ClientBroker]:
         snapshot.expected,
         snapshot.timings,
         totals.useful_seconds,
-        totals.expected_seconds,
         totals.opened,
         totals.lifetimes,
         totals.outgoing_bytes,
@@ -68,45 +67,31 @@ def pairs_of(snapshot: Snapshot) -> set[ClientBroker]:
     return seen
 
 
-def families(
-    snapshot: Snapshot | None, now: float, labels: Labels, readings: Iterable[Reading] = ()
-) -> Iterator[tuple[MetricSpec, Rows]]:
-    """Yield every metric that has a series now, in the catalogue's order."""
-    added: dict[str, list[Row]] = {}
-    for name, values, value in readings:
-        added.setdefault(SPECS[name].name, []).append((labels.safe(values), "", value))
-    stale = snapshot is None or is_stale(snapshot, now)
-    if snapshot is not None:
-        labels.settle(pairs_of(snapshot))
-    for spec in CATALOGUE:
-        rows: Rows = added.get(spec.name, ())
-        reader = _READERS.get(spec.name)
-        if snapshot is not None and reader is not None and not (spec.expires and stale):
-            rows = reader(snapshot, labels)
-        first = next(iterator := iter(rows), None)
-        if first is not None:
-            yield spec, _chained(first, iterator)
-
-
-def _chained(first: Row, rest: Iterator[Row]) -> Iterator[Row]:
-    yield first
-    yield from rest
+def rows_of(spec: MetricSpec, snapshot: Snapshot, labels: Labels, *, stale: bool) -> list[Row]:
+    """Return the series that a snapshot has of one metric; `labels` are settled for it."""
+    reader = _READERS.get(spec.name)
+    if reader is None or (spec.expires and stale):
+        return []
+    # No two have the same labels, so values are never compared.
+    return sorted(reader(snapshot, labels))
 
 
 # Clients
 
-_CLASSES = tuple(ConnectionClass)
-
 
 def _counts(snapshot: Snapshot, labels: Labels) -> Rows:
-    summed: dict[ClientBroker, Mapping[ConnectionClass, int]] = {}
-    for pair, counts in snapshot.counts.items():
-        name = labels[pair]
-        earlier = summed.get(name)
-        if earlier is not None:
-            counts = {c: counts.get(c, 0) + earlier.get(c, 0) for c in _CLASSES}  # noqa: PLW2901
-        summed[name] = counts
-    return [(pair, cls, counts.get(cls, 0)) for pair, counts in summed.items() for cls in _CLASSES]
+    """Count by class: those that the client has at this broker, and 0 for those that it has had.
+
+    An alert on a class ends with the 0 of its series; a class that never was needs no series.
+    """
+    now = {
+        (pair, each): count
+        for pair, counts in snapshot.counts.items()
+        for each, count in counts.items()
+        if count
+    }
+    had = {key: 0 for key in snapshot.totals.connection_seconds if key[0] in snapshot.counts}
+    return _by_label(had | now, labels)
 
 
 def _sums(mapping: Mapping[ClientBroker, float], labels: Labels) -> Mapping[ClientBroker, float]:
@@ -121,6 +106,30 @@ def _sums(mapping: Mapping[ClientBroker, float], labels: Labels) -> Mapping[Clie
 
 def _by_pair(mapping: Mapping[ClientBroker, float], labels: Labels) -> Rows:
     return [(pair, "", value) for pair, value in _sums(mapping, labels).items()]
+
+
+def _summed(values: Iterable[tuple[Key, float]]) -> dict[Key, float]:
+    summed: dict[Key, float] = {}
+    for key, value in values:
+        summed[key] = summed.get(key, 0) + value
+    return summed
+
+
+def _by_client(mapping: Mapping[ClientBroker, float], labels: Labels) -> dict[Key, float]:
+    return _summed((labels[pair][:_CLIENT_LABELS], value) for pair, value in mapping.items())
+
+
+def _of_brokers(get: Callable[[Totals], Mapping[ClientBroker, int]]) -> Reader:
+    """Return the reader of a counter by broker, which is 0 from the first connection on."""
+
+    def rows(snapshot: Snapshot, labels: Labels) -> Rows:
+        summed = dict.fromkeys((labels[pair].broker for pair in snapshot.counts), 0)
+        for pair, value in get(snapshot.totals).items():
+            broker = labels[pair].broker
+            summed[broker] = summed.get(broker, 0) + value
+        return [((broker,), "", value) for broker, value in summed.items()]
+
+    return rows
 
 
 def _by_label(mapping: Mapping[tuple[ClientBroker, Label], float], labels: Labels) -> Rows:
@@ -143,16 +152,17 @@ def _known(snapshot: Snapshot) -> Iterable[ClientBroker]:
     return dict.fromkeys((*snapshot.counts, *totals.opened, *(pair for pair, _ in totals.closed)))
 
 
-def _from_zero(get: Callable[[Totals], Mapping[ClientBroker, int]]) -> Reader:
-    def rows(snapshot: Snapshot, labels: Labels) -> Rows:
-        return _by_pair({**dict.fromkeys(_known(snapshot), 0), **get(snapshot.totals)}, labels)
-
-    return rows
+def _opened(snapshot: Snapshot, labels: Labels) -> Rows:
+    return _by_pair({**dict.fromkeys(_known(snapshot), 0), **snapshot.totals.opened}, labels)
 
 
 def _closed(snapshot: Snapshot, labels: Labels) -> Rows:
-    zeros = {(pair, side): 0 for pair in _known(snapshot) for side in ClosedBy}
+    zeros = {(pair, side): 0 for pair in _known(snapshot) for side in _ZERO_SIDES}
     return _by_label({**zeros, **snapshot.totals.closed}, labels)
+
+
+# What the rules take an increase of.
+_ZERO_SIDES = (ClosedBy.BROKER, ClosedBy.ABORT)
 
 
 def _expected(snapshot: Snapshot, labels: Labels) -> Rows:
@@ -160,12 +170,12 @@ def _expected(snapshot: Snapshot, labels: Labels) -> Rows:
 
 
 def _lifetimes(snapshot: Snapshot, labels: Labels) -> Rows:
-    summed: dict[ClientBroker, Histogram] = {}
+    summed: dict[Key, Histogram] = {}
     for pair, histogram in snapshot.totals.lifetimes.items():
-        name = labels[pair]
-        earlier = summed.get(name)
-        summed[name] = histogram if earlier is None else _added(earlier, histogram)
-    return [(pair, "", histogram) for pair, histogram in summed.items()]
+        client = labels[pair][:_CLIENT_LABELS]
+        earlier = summed.get(client)
+        summed[client] = histogram if earlier is None else _added(earlier, histogram)
+    return [(client, "", histogram) for client, histogram in summed.items()]
 
 
 def _added(one: Histogram, other: Histogram) -> Histogram:
@@ -174,39 +184,46 @@ def _added(one: Histogram, other: Histogram) -> Histogram:
     )
 
 
+def _seconds(snapshot: Snapshot, labels: Labels) -> Rows:
+    summed: dict[tuple[Key, str], float] = {}
+    for (pair, by), value in snapshot.totals.connection_seconds.items():
+        key = (labels[pair][:_CLIENT_LABELS], by)
+        summed[key] = summed.get(key, 0) + value
+    return [(client, by, value) for (client, by), value in summed.items()]
+
+
+def _useful(snapshot: Snapshot, labels: Labels) -> Rows:
+    # Without a client's metrics nobody knows what is of use: unknown is not waste.
+    summed = _by_client(snapshot.totals.useful_seconds, labels)
+    return [(client, "", value) for client, value in summed.items() if value or client[0]]
+
+
 def _efficiency(snapshot: Snapshot, labels: Labels) -> Rows:
-    spent: dict[Key, float] = {}
-    for pair, value in _sums(snapshot.totals.known_seconds(), labels).items():
-        client = pair[:_CLIENT_LABELS]
-        spent[client] = spent.get(client, 0) + value
-    useful: dict[Key, float] = {}
-    for pair, value in _sums(snapshot.totals.useful_seconds, labels).items():
-        client = pair[:_CLIENT_LABELS]
-        useful[client] = useful.get(client, 0) + value
+    # What is unknown has no efficiency.
+    spent = _by_client(snapshot.totals.known_seconds(), labels)
+    useful = _by_client(snapshot.totals.useful_seconds, labels)
     return [
         (client, "", min(useful.get(client, 0) / seconds, 1.0))
         for client, seconds in spent.items()
-        # Without a client's metrics nobody knows what is of use: unknown is not waste.
         if seconds > 0 and client[0]
     ]
 
 
 def _idle(snapshot: Snapshot, labels: Labels) -> Rows:
-    longest: dict[ClientBroker, float] = {}
+    longest: dict[Key, float] = {}
     for pair, timing in snapshot.timings.items():
-        name = labels[pair]
-        longest[name] = max(longest.get(name, 0.0), timing.longest_idle)
-    return [(name, "", idle) for name, idle in longest.items()]
+        client = labels[pair][:_CLIENT_LABELS]
+        longest[client] = max(longest.get(client, 0.0), timing.longest_idle)
+    return [(client, "", idle) for client, idle in longest.items()]
 
 
 def _rtt(snapshot: Snapshot, labels: Labels) -> Rows:
-    # Where clients were folded into one name, the slowest tells.
-    slowest: dict[ClientBroker, float] = {}
+    slowest: dict[Key, float] = {}
     for pair, timing in snapshot.timings.items():
         if timing.round_trip is not None:
-            name = labels[pair]
-            slowest[name] = max(slowest.get(name, 0.0), timing.round_trip)
-    return [(name, "", round_trip) for name, round_trip in slowest.items()]
+            broker = (labels[pair].broker,)
+            slowest[broker] = max(slowest.get(broker, 0.0), timing.round_trip)
+    return [(broker, "", round_trip) for broker, round_trip in slowest.items()]
 
 
 # The agent
@@ -227,23 +244,18 @@ def _of_poll(get: Callable[[PollStatus], float]) -> Reader:
 _READERS: dict[str, Reader] = {
     "kafka_client_connections": _counts,
     "kafka_client_connections_expected": _expected,
-    "kafka_client_connection_seconds_total": lambda s, n: _by_label(s.totals.connection_seconds, n),
-    "kafka_client_connection_useful_seconds_total": lambda s, n: _by_pair(
-        s.totals.useful_seconds, n
-    ),
-    "kafka_client_connection_expected_seconds_total": lambda s, n: _by_pair(
-        s.totals.expected_seconds, n
-    ),
+    "kafka_client_connection_seconds_total": _seconds,
+    "kafka_client_connection_useful_seconds_total": _useful,
     "kafka_client_connection_efficiency_ratio": _efficiency,
-    "kafka_client_connections_opened_total": _from_zero(lambda totals: totals.opened),
+    "kafka_client_connections_opened_total": _opened,
     "kafka_client_connections_closed_total": _closed,
     "kafka_client_connection_lifetime_seconds": _lifetimes,
-    "kafka_client_sent_bytes_total": lambda s, n: _by_pair(s.totals.outgoing_bytes, n),
-    "kafka_client_received_bytes_total": lambda s, n: _by_pair(s.totals.incoming_bytes, n),
+    "kafka_client_sent_bytes_total": _of_brokers(lambda totals: totals.outgoing_bytes),
+    "kafka_client_received_bytes_total": _of_brokers(lambda totals: totals.incoming_bytes),
     "kafka_client_connection_idle_seconds_max": _idle,
     "kafka_client_connection_rtt_seconds": _rtt,
-    "kafka_client_retransmits_total": lambda s, n: _by_pair(s.totals.retransmits, n),
-    "kafka_client_connect_failures_total": _from_zero(lambda totals: totals.connect_failures),
+    "kafka_client_retransmits_total": _of_brokers(lambda totals: totals.retransmits),
+    "kafka_client_connect_failures_total": _of_brokers(lambda totals: totals.connect_failures),
     "kafka_client_probes_total": probes,
     "kafka_client_process_open_fds": open_files(lambda files: files.used),
     "kafka_client_process_max_fds": open_files(lambda files: files.limit),

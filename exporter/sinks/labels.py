@@ -82,7 +82,7 @@ class Labels:
 
     def _admit(self, pair: ClientBroker) -> None:
         name = ClientBroker(*self.safe(pair))
-        if not _is_other(name) and name not in self._named and len(self._named) >= self.room:
+        if not _is_other(name) and not self._has_room(name):
             name = ClientBroker(OTHER, OTHER, OTHER, name.broker_id, name.broker)
         full = len(self._others) >= self._room_for_others - 1
         if _is_other(name) and name not in self._others and full:
@@ -91,6 +91,12 @@ class Labels:
         self.folded += _is_other(name) and not _is_other(pair)
         self.renamed += name != pair
         self._shown[pair] = name
+
+    def _has_room(self, name: ClientBroker) -> bool:
+        if name in self._named or len(self._named) < self.room:
+            return True
+        # What a client had at brokers that are gone: its sums must not lose it.
+        return name.broker == OTHER and any(each[:3] == name[:3] for each in self._named)
 
     def _release(self, pair: ClientBroker) -> None:
         name = self._shown.pop(pair)

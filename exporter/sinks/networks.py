@@ -21,17 +21,7 @@ from exporter.sinks.application import (
     Application,
     html_response,
 )
-from exporter.sinks.catalogue import CATALOGUE
 from exporter.sinks.document import SCHEMA_VERSION, encode
-from exporter.sinks.exposition import (
-    END,
-    GZIP_FROM_BYTES,
-    Exposition,
-    Format,
-    choose_format,
-    compressed,
-    head_of,
-)
 from exporter.sinks.families import is_stale
 from exporter.sinks.markup import Markup, element
 from exporter.sinks.messages import Response, text_response
@@ -39,20 +29,17 @@ from exporter.sinks.page import render_frame, render_page
 from exporter.sinks.page_parts import MOST_ROWS, number, rest, section, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
     from exporter.settings import WebSettings
     from exporter.sinks.application import Options
-    from exporter.sinks.catalogue import MetricSpec
+    from exporter.sinks.collector import View
     from exporter.sinks.messages import Request
     from exporter.snapshot import NetworkView
 
 NETWORKS = "/api/v1/networks"
 _PLACE = re.compile(r"(/networks/([0-9]{1,20}))(/.*)")
-# Scrapes that come closer together than this get one page.
-_KEPT_SECONDS = 1.0
-
 _Labels = tuple[str, str, str]
 
 
@@ -68,9 +55,6 @@ class NetworksApplication(Application):
     ) -> None:
         super().__init__(settings, lambda: None, None, options, executor)
         self._networks = networks
-        self._limits = options.limits
-        self._parts: dict[_Labels, Exposition] = {}
-        self._kept: dict[tuple[Format, bool], tuple[float, bytes]] = {}
 
     def _handler(self, path: str) -> str:
         place = _PLACE.fullmatch(path)
@@ -85,7 +69,7 @@ class NetworksApplication(Application):
         networks, now = self._networks(), self._clock()
         path = request.path
         if path == self._telemetry_path:
-            return self._all_metrics(request, networks or (), now)
+            return self._metrics(request)
         if path == HEALTHY:
             healthy = self._is_alive()
             words = "healthy" if healthy else "new network namespaces are not looked for"
@@ -115,48 +99,9 @@ class NetworksApplication(Application):
                 return Response(body=DOCUMENTS[below](view.snapshot, stale), content_type=JSON)
         return text_response(HTTPStatus.NOT_FOUND, "no such network now; / lists what there is")
 
-    def _all_metrics(
-        self, request: Request, networks: Sequence[NetworkView], now: float
-    ) -> Response:
-        fmt = choose_format(request.headers.get("accept", ""))
-        packed = "gzip" in request.headers.get("accept-encoding", "")
-        headers: tuple[tuple[str, str], ...] = (("Vary", "Accept, Accept-Encoding"),)
-        kept = self._kept.get((fmt, packed))
-        if kept is None or now - kept[0] >= _KEPT_SECONDS:
-            body = self._rendered(networks, now, fmt)
-            if packed and len(body) >= GZIP_FROM_BYTES:
-                body = compressed(body)
-            kept = self._kept[fmt, packed] = (now, body)
-        if kept[1].startswith(b"\x1f\x8b"):
-            headers = (*headers, ("Content-Encoding", "gzip"))
-        return Response(body=kept[1], content_type=fmt.value, headers=headers)
-
-    def _rendered(self, networks: Sequence[NetworkView], now: float, fmt: Format) -> bytes:
-        """Put the samples of all networks under one head for each metric."""
-        found: dict[str, list[str]] = {}
-        self._add(found, self._exposition.samples(None, now))
-        there = {_labels(view): view for view in networks}
-        self._parts = {
-            labels: self._parts.get(labels) or self._part(view) for labels, view in there.items()
-        }
-        for labels, view in there.items():
-            self._add(found, self._parts[labels].samples(view.snapshot, now))
-        lines: list[str] = []
-        for spec in CATALOGUE:
-            if spec.name in found:
-                lines.append(head_of(spec, fmt))
-                lines += found[spec.name]
-        if fmt is Format.OPENMETRICS:
-            lines.append(END)
-        return "".join(lines).encode()
-
-    @staticmethod
-    def _add(found: dict[str, list[str]], samples: Iterable[tuple[MetricSpec, list[str]]]) -> None:
-        for spec, lines in samples:
-            found.setdefault(spec.name, []).extend(lines)
-
-    def _part(self, view: NetworkView) -> Exposition:
-        return Exposition(self._limits, constant=view.labels, of_process=False)
+    def _views(self) -> Sequence[View]:
+        networks = sorted(self._networks() or (), key=_labels)
+        return [(view.labels, view.snapshot) for view in networks]
 
 
 def _labels(view: NetworkView) -> _Labels:

@@ -1,8 +1,8 @@
 """One bounded HTTP request: total deadline, size limit, no redirects, no proxies, no surprises.
 
-`http.client` parses the answer; the socket beneath it is ours, because the deadline of the
-standard library is per `recv`: a server that drips a byte a second holds `urllib` for ever, and so
-it does the usual libraries on top of it. Here every byte is awaited against one moment.
+h11 parses the answer, as it does the server's requests; the socket is ours, because the timeouts of
+the standard library, urllib3 and httpx are per `recv`: a server that drips a byte a second holds
+them for ever. Here every byte is awaited against one moment.
 A connection serves one request: it is made to the client's own host, every ten seconds or so.
 """
 
@@ -10,15 +10,16 @@ from __future__ import annotations
 
 __all__ = ["Response", "fetch"]
 
-import http.client
-import io
 import ipaddress
 import socket
 import ssl
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
+
+import h11
 
 from exporter.errors import SourceDecodeError, SourceUnavailableError
 from exporter.sources.credentials import (
@@ -30,9 +31,11 @@ from exporter.sources.credentials import (
 from exporter.sources.names import addresses_within
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 CHUNK_BYTES = 64 * 1024
+# Of the answer's status line and headers, or of one line of chunked encoding.
+HEAD_BYTES = 64 * 1024
 DEFAULT_PORTS = {"http": 80, "https": 443}
 _ADVICE = {
     401: "it asks for credentials; set `username` and `password_file`, or `bearer_token_file`",
@@ -93,21 +96,17 @@ def fetch(
     sent_headers |= authorization(credentials)
     try:
         with _connected(parts, credentials, deadline) as sock:
-            return _exchange(parts, sent_headers, body, _DeadlineSocket(sock, deadline), max_bytes)
+            return _exchange(parts, sent_headers, body, _Stream(sock, deadline, where), max_bytes)
     except ssl.SSLCertVerificationError as error:
         raise SourceUnavailableError(
             f"cannot trust {where}: {error.verify_message}; set `ca_file`"
         ) from error
     except TimeoutError as error:
         raise deadline.error() from error
-    except http.client.RemoteDisconnected as error:
-        raise SourceUnavailableError(
-            f"cannot read {where}: it closed the connection without an answer"
-        ) from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise SourceUnavailableError(f"cannot read {where}: {reason}") from error
-    except (http.client.HTTPException, ValueError) as error:
+    except (h11.ProtocolError, ValueError) as error:
         # The text of these errors may quote what the server sent, or our own headers.
         raise SourceDecodeError(
             f"{where} does not answer with proper HTTP ({type(error).__name__})"
@@ -131,40 +130,6 @@ class _Deadline:
             f"{self._where} did not answer in full within {self._seconds:g} s; "
             "raise `timeout` if it is only slow"
         )
-
-
-class _DeadlineSocket:
-    """The part of a socket that `http.client` uses, each step against the one deadline."""
-
-    def __init__(self, sock: socket.socket, deadline: _Deadline) -> None:
-        self._sock = sock
-        self._deadline = deadline
-
-    def sendall(self, data: bytes) -> None:
-        # CPython's sendall takes the timeout as the total of all its parts.
-        self._sock.settimeout(self._deadline.left())
-        self._sock.sendall(data)
-
-    def receive_into(self, buffer: Any) -> int:
-        self._sock.settimeout(self._deadline.left())
-        return self._sock.recv_into(buffer)
-
-    def makefile(self, *_: object) -> io.BufferedReader:
-        return io.BufferedReader(_DeadlineStream(self))
-
-    def close(self) -> None:
-        """Leave the socket open: `http.client` closes before it has read the body."""
-
-
-class _DeadlineStream(io.RawIOBase):
-    def __init__(self, sock: _DeadlineSocket) -> None:
-        self._sock = sock
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        return self._sock.receive_into(buffer)
 
 
 def _checked(url: str) -> SplitResult:
@@ -228,58 +193,107 @@ def _connect(host: str, port: int, deadline: _Deadline) -> socket.socket:
     raise refusal or SourceUnavailableError(f"cannot read from {host!r}: it has no address")
 
 
+class _Stream:
+    """A connection's two directions, each step against the one deadline."""
+
+    def __init__(self, sock: socket.socket, deadline: _Deadline, where: str) -> None:
+        self._sock = sock
+        self._deadline = deadline
+        self._where = where
+
+    def send(self, data: bytes) -> None:
+        # CPython's sendall takes the timeout as the total of all its parts.
+        self._sock.settimeout(self._deadline.left())
+        self._sock.sendall(data)
+
+    def events(self, connection: h11.Connection) -> Iterator[h11.Event]:
+        """Yield what comes, up to the end of the answer."""
+        begun = False
+        while not isinstance(event := connection.next_event(), h11.EndOfMessage):
+            if isinstance(event, h11.Event):
+                yield event
+                continue
+            self._sock.settimeout(self._deadline.left())
+            data = self._sock.recv(CHUNK_BYTES)
+            if not (data or begun):
+                raise SourceUnavailableError(
+                    f"cannot read {self._where}: it closed the connection without an answer"
+                )
+            begun = True
+            connection.receive_data(data)
+
+
 def _exchange(
     parts: SplitResult,
     headers: Mapping[str, str],
     body: bytes | None,
-    sock: _DeadlineSocket,
+    stream: _Stream,
     max_bytes: int,
 ) -> Response:
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
-    connection.default_port = DEFAULT_PORTS[parts.scheme]
-    connection.sock = sock
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    encoded = {name: value.encode() for name, value in headers.items()}
-    begun_at = time.monotonic()
-    connection.request("GET" if body is None else "POST", target, body, encoded)
-    response = connection.getresponse()
+    connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
     where = _where(parts)
-    _check_head(response, where, max_bytes)
-    content = _read(response, where, max_bytes)
+    begun_at = time.monotonic()
+    stream.send(_request(connection, parts, headers, body))
+    events = stream.events(connection)
+    head = next(event for event in events if isinstance(event, h11.Response))
+    fields = {name.decode(): value.decode("latin-1") for name, value in head.headers}
+    _check_head(head.status_code, fields, where, max_bytes)
+    content = _read(events, fields, where, max_bytes)
+    media_type = fields.get("content-type", "").partition(";")[0].strip().lower()
     return Response(
         where=where,
-        content_type=response.headers.get_content_type(),
+        content_type=media_type if media_type.count("/") == 1 else "text/plain",
         body=content,
         begun_at=begun_at,
         ended_at=time.monotonic(),
     )
 
 
-def _check_head(response: http.client.HTTPResponse, where: str, max_bytes: int) -> None:
-    status = response.status
+def _request(
+    connection: h11.Connection, parts: SplitResult, headers: Mapping[str, str], body: bytes | None
+) -> bytes:
+    host = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode()
+    fields = {"Host": host, **headers}
+    if body is not None:
+        fields["Content-Length"] = str(len(body))
+    request = h11.Request(
+        method="GET" if body is None else "POST",
+        target=(parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
+        headers=[(name.encode(), value.encode()) for name, value in fields.items()],
+    )
+    events = (request, *(() if not body else (h11.Data(data=body),)), h11.EndOfMessage())
+    return b"".join(connection.send(event) or b"" for event in events)
+
+
+def _check_head(status: int, fields: Mapping[str, str], where: str, max_bytes: int) -> None:
     if 300 <= status < 400:  # noqa: PLR2004 (the class of redirects)
         raise SourceUnavailableError(
             f"{where} redirects ({status}), which is not followed; give the final URL"
         )
-    if status != http.client.OK:
+    if status != HTTPStatus.OK:
         advice = _ADVICE.get(status, "look into its own log")
         raise SourceUnavailableError(f"{where} answered {status}: {advice}")
-    encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
-    if encoding not in ("", "identity"):
+    if fields.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise SourceDecodeError(f"{where} answered compressed though it was not asked to")
-    if response.length is not None and response.length > max_bytes:
+    if int(fields.get("content-length", 0)) > max_bytes:
         raise _too_large(where, max_bytes)
 
 
-def _read(response: http.client.HTTPResponse, where: str, max_bytes: int) -> bytes:
+def _read(
+    events: Iterator[h11.Event], fields: Mapping[str, str], where: str, max_bytes: int
+) -> bytes:
     content = bytearray()
-    while chunk := response.read(CHUNK_BYTES):
-        content += chunk
-        if len(content) > max_bytes:
-            raise _too_large(where, max_bytes)
-    if response.length:
-        # `read` with a size does not tell a cut connection from the end.
-        raise SourceDecodeError(f"{where} broke off {response.length} bytes before its end")
+    try:
+        for event in events:
+            if isinstance(event, h11.Data):
+                content += event.data
+            if len(content) > max_bytes:
+                raise _too_large(where, max_bytes)
+    except h11.RemoteProtocolError:
+        missing = int(fields.get("content-length", 0)) - len(content)
+        if missing <= 0:
+            raise
+        raise SourceDecodeError(f"{where} broke off {missing} bytes before its end") from None
     return bytes(content)
 
 

@@ -148,6 +148,24 @@ def test_it_ends_by_itself_with_a_table_for_a_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_connection_has_at_most_twelve_series(tmp_path):
+    """What a fleet's Prometheus pays for, once the demo's clients have shown what they do."""
+    with demo(tmp_path) as process:
+        page = page_of(process)
+        last = {"legacy-consumer": "zombie", "leaky-client": "ghost", "many-producers": "excess"}
+
+        def all_have_shown():
+            seen = classes_of(document_of(page))
+            return all(each in seen.get(name, ()) for name, each in last.items())
+
+        assert until(all_have_shown, 60), classes_of(document_of(page))
+        connections = len(document_of(page)["connections"])
+        with urlopen(f"{page}/metrics", timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+    series = [line for line in lines if not line.startswith("#")]
+    assert len(series) <= 12 * connections
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_within_a_second_and_leaves_nothing(tmp_path, number):
     with demo(tmp_path) as process:

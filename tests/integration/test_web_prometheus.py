@@ -14,10 +14,10 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from exporter.sinks.exposition import Exposition, Format
 from tests.integration.web_support import Agent, issue, port_of, put, serving
 from tests.lab.addresses import free_port
-from tests.unit.snapshots import AT, page_sample, snapshot
+from tests.unit.metrics_page import page
+from tests.unit.snapshots import page_sample, snapshot
 
 CACHE = Path(os.environ.get("BROKERWIRE_CACHE", ".cache")) / "prometheus" / "bin"
 
@@ -34,7 +34,7 @@ def tool(name: str) -> str:
 
 @pytest.mark.parametrize("snap", [snapshot(), page_sample(), None])
 def test_promtool_finds_nothing_to_say(snap):
-    text = Exposition().render(snap, AT, Format.TEXT)
+    text = page(snap)
     command = [tool("promtool"), "check", "metrics"]
     done = subprocess.run(command, input=text, capture_output=True, check=False, timeout=60)
     assert (done.stdout, done.stderr, done.returncode) == (b"", b"", 0)

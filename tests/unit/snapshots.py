@@ -254,7 +254,6 @@ def totals(pairs: dict[ClientBroker, dict[ConnectionClass, int]]) -> Totals:
         useful_seconds={
             pair: 750.5 * classes[ConnectionClass.DATA] for pair, classes in pairs.items()
         },
-        expected_seconds=dict.fromkeys(pairs, 750.5),
         opened={pair: sum(classes.values()) + 4 for pair, classes in pairs.items()},
         closed={(pair, by): 2 for pair in pairs for by in (ClosedBy.CLIENT, ClosedBy.BROKER)},
         lifetimes=dict.fromkeys(pairs, Histogram(counts, 90123.25)),

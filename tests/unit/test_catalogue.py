@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.model import ConnectionClass
 from exporter.settings import LimitSettings
 from exporter.sinks.catalogue import CATALOGUE, SPECS, Kind
-from exporter.sinks.families import _READERS, families
+from exporter.sinks.families import _READERS, pairs_of, rows_of
 from exporter.sinks.labels import OTHER, Labels
 from exporter.snapshot import OpenFiles
-from tests.unit.snapshots import AT, FINDING, snapshot
+from tests.unit.snapshots import FINDING, snapshot
 
 LIMITS = LimitSettings()
 
@@ -71,19 +70,14 @@ def test_what_is_about_clients_expires_and_what_is_about_the_agent_does_not():
         assert spec.expires == (spec.name.startswith("kafka_client_") or spec.name in about_now)
 
 
-def test_every_class_always_has_a_series():
-    by_name = {spec.name: list(rows) for spec, rows in families(snapshot(), AT, labels())}
-    classes = [by for _, by, _ in by_name["kafka_client_connections"]]
-    assert classes == list(ConnectionClass) * 2
-    assert sum(value for _, _, value in by_name["kafka_client_connections"]) == 4
+def rows(snap, name: str, labels: Labels) -> list:
+    labels.settle(pairs_of(snap))
+    return rows_of(SPECS[name], snap, labels, stale=False)
 
 
 def findings_of(labels: Labels, *findings) -> dict:
-    by_name = {
-        spec.name: list(rows) for spec, rows in families(snapshot(findings=findings), AT, labels)
-    }
-    rows = by_name.get("kafka_client_finding_connections", ())
-    return {(*values, name): value for values, name, value in rows}
+    found = rows(snapshot(findings=findings), "kafka_client_finding_connections", labels)
+    return {(*values, name): value for values, name, value in found}
 
 
 def test_a_finding_about_a_client_has_a_series_with_the_labels_of_its_alert():
@@ -110,8 +104,7 @@ def test_series_of_findings_are_bounded_and_their_sum_is_kept():
 
 
 def series_of(snap, name) -> dict:
-    by_name = {spec.name: list(rows) for spec, rows in families(snap, AT, labels())}
-    return {key: value for key, _, value in by_name.get(name, ())}
+    return {key: value for key, _, value in rows(snap, name, labels())}
 
 
 def test_open_files_are_told_by_process_and_an_unknown_limit_is_absent():

@@ -5,19 +5,24 @@ from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
-from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-from prometheus_client.process_collector import ProcessCollector
 
-from exporter.model import ClosedBy
+from exporter.model import ClosedBy, ConnectionClass
 from exporter.settings import LimitSettings
+from exporter.sinks.catalogue import CATALOGUE
 from exporter.sinks.collector import BrokerwireCollector
-from exporter.sinks.exposition import Exposition, Format, build_readings, choose_format
-from exporter.sinks.process import process_readings
+from exporter.sinks.exposition import (
+    GZIP_FROM_BYTES,
+    KEPT_SECONDS,
+    Exposition,
+    Format,
+    _OwnProcess,
+    choose_format,
+)
 from exporter.snapshot import Totals
-from tests.unit.snapshots import AT, connection, fleet, snapshot, zombie
+from tests.unit.metrics_page import exposition, page
+from tests.unit.snapshots import AT, connection, fleet, half_closed, snapshot, unowned, zombie
 
 PROMETHEUS_3 = (
     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
@@ -28,7 +33,7 @@ PROMETHEUS_3 = (
 
 def samples(snap, now=AT, limits=None):
     """All samples of a page: name and sorted labels to value."""
-    text = Exposition(limits).render(snap, now, Format.TEXT).decode()
+    text = page(snap, now, limits=limits).decode()
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in parse_text(text)
@@ -49,40 +54,57 @@ def total(found, name: str) -> float:
         pytest.param(PROMETHEUS_3, Format.OPENMETRICS, id="Prometheus 3"),
         pytest.param("application/openmetrics-text", Format.OPENMETRICS, id="no version"),
         pytest.param(
-            "application/openmetrics-text;version=1.0.0;q=0.3,text/plain;version=0.0.4;q=0.5",
+            "text/plain;version=1.0.0;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5",
             Format.TEXT,
-            id="prefers text",
+            id="text first",
         ),
-        pytest.param("application/openmetrics-text; version=2.0.0", Format.TEXT, id="too new"),
-        pytest.param("application/openmetrics-text;q=0", Format.TEXT, id="refused"),
-        pytest.param("application/openmetrics-text;q=x,;;=,", Format.TEXT, id="nonsense"),
+        pytest.param("application/openmetrics-text; version=0.0.1", Format.TEXT, id="too old"),
+        pytest.param(
+            "application/openmetrics-text; version=x", Format.TEXT, id="no version at all"
+        ),
+        pytest.param("text/plain; version=1.0.x", Format.TEXT, id="half a version"),
+        pytest.param("application/openmetrics-text;q=x,;;=,", Format.OPENMETRICS, id="nonsense"),
     ],
 )
-def test_the_format_is_chosen_as_prometheus_does(accept, expected):
+def test_the_format_is_chosen_as_prometheus_client_does(accept, expected):
     assert choose_format(accept) is expected
 
 
 @pytest.mark.parametrize("fmt", Format)
-@pytest.mark.parametrize(
-    "snap",
-    [
-        pytest.param(snapshot(), id="mixed"),
-        pytest.param(snapshot(()), id="no connections"),
-        pytest.param(fleet(3, 4), id="fleet"),
-        pytest.param(None, id="before the first poll"),
-    ],
-)
-def test_bytes_are_those_of_prometheus_client(snap, fmt):
-    registry = CollectorRegistry()
-    registry.register(BrokerwireCollector(lambda: snap, clock=lambda: AT))
-    generate = generate_latest if fmt is Format.TEXT else generate_openmetrics
-    exposition = Exposition()
-    exposition._readings = (build_readings,)
-    assert exposition.render(snap, AT, fmt) == generate(registry)
+def test_two_pages_of_the_same_snapshot_have_the_same_lines_in_the_same_order(fmt):
+    """Whatever order the snapshot has: dictionaries are filled as connections come."""
+    snap = fleet(3, 4)
+    turned = replace(
+        snap,
+        counts=dict(reversed(snap.counts.items())),
+        expected=dict(reversed(snap.expected.items())),
+        timings=dict(reversed(snap.timings.items())),
+        sources=snap.sources[::-1],
+        totals=replace(
+            snap.totals,
+            connection_seconds=dict(reversed(snap.totals.connection_seconds.items())),
+            closed=dict(reversed(snap.totals.closed.items())),
+            opened=dict(reversed(snap.totals.opened.items())),
+        ),
+    )
+    lines = [
+        [line for line in page(each, fmt=fmt).splitlines() if not line.startswith(b"process_")]
+        for each in (snap, turned)
+    ]
+    assert lines[0] == lines[1]
+
+
+def test_the_families_are_in_the_order_of_the_catalogue():
+    names = [spec.name for spec in CATALOGUE if not spec.name.startswith("process_")]
+    lines = page(snapshot()).decode().splitlines()
+    shown = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    own = [name for name in shown if not name.startswith("process_")]
+    assert own == [name for name in names if name in own]
+    assert len(shown) == len(set(shown))
 
 
 def test_openmetrics_is_parsed_by_its_own_parser():
-    text = Exposition().render(snapshot(), AT, Format.OPENMETRICS).decode()
+    text = page(snapshot(), fmt=Format.OPENMETRICS).decode()
     assert text.endswith("# EOF\n")
     names = {family.name for family in parse_openmetrics(text)}
     assert {"kafka_client_connections", "brokerwire_build", "process_cpu_seconds"} <= names
@@ -98,14 +120,15 @@ def test_what_may_be_counted_of_a_known_client_begins_at_zero():
     found = samples(replace(snap, totals=Totals()))
     for name, by in (
         ("connections_opened_total", 1),
-        ("connections_closed_total", len(ClosedBy)),
+        # The broker's and aborts: what the rules take an increase of.
+        ("connections_closed_total", 2),
         ("connect_failures_total", 1),
     ):
         values = [value for (each, _), value in found.items() if each == f"kafka_client_{name}"]
         assert values == [0.0] * by * len(snap.counts)
 
 
-def test_a_client_without_connections_keeps_every_side_of_its_ends():
+def test_a_client_without_connections_keeps_the_sides_of_its_ends():
     pair = next(iter(snapshot().counts))
     totals = replace(snapshot().totals, opened={pair: 3}, closed={(pair, ClosedBy.CLIENT): 3})
     found = samples(replace(snapshot(()), totals=totals))
@@ -114,7 +137,7 @@ def test_a_client_without_connections_keeps_every_side_of_its_ends():
         for (name, labels), value in found.items()
         if name == "kafka_client_connections_closed_total"
     }
-    assert sides == dict.fromkeys(ClosedBy, 0.0) | {"client": 3.0}
+    assert sides == {"broker": 0.0, "abort": 0.0, "client": 3.0}
 
 
 def test_connections_of_a_stale_snapshot_are_dropped_and_the_agent_stays():
@@ -127,52 +150,119 @@ def test_connections_of_a_stale_snapshot_are_dropped_and_the_agent_stays():
     assert stale["brokerwire_polls_total", ()] == snap.poll.polls
 
 
+def test_a_class_has_a_series_once_this_client_and_broker_has_had_it():
+    snap = snapshot((connection(1), zombie(2)))
+    pair = next(iter(snap.counts))
+    had = snap.totals.connection_seconds | {(pair, ConnectionClass.BOOTSTRAP): 12.5}
+    found = samples(replace(snap, totals=replace(snap.totals, connection_seconds=had)))
+    assert {
+        dict(labels)["class"]: value
+        for (name, labels), value in found.items()
+        if name == "kafka_client_connections"
+    } == {"data": 1.0, "zombie": 1.0, "bootstrap": 0.0}
+
+
+def test_a_class_that_goes_back_to_nothing_ends_with_a_zero():
+    """What is firing on it ends at the next scrape, not when Prometheus has lost the series."""
+    before = snapshot((connection(1), half_closed(2)))
+    after = replace(snapshot((connection(1),)), totals=before.totals)
+    key = {"class": "half_closed"}.items()
+    values = [
+        value
+        for (name, labels), value in samples(after).items()
+        if name == "kafka_client_connections" and key <= dict(labels).items()
+    ]
+    assert values == [0.0]
+
+
 def test_a_client_that_is_gone_leaves_no_series():
-    exposition = Exposition()
-    exposition.render(snapshot(), AT, Format.TEXT)
-    after = exposition.render(snapshot((), findings=()), AT, Format.TEXT)
-    assert b"orders-producer" not in after
+    views = [({}, snapshot())]
+    collector = BrokerwireCollector(lambda: views, clock=lambda: AT)
+    assert b"orders-producer" in Exposition(collector).page(Format.TEXT).body
+    views[:] = [({}, snapshot((), findings=()))]
+    assert b"orders-producer" not in Exposition(collector).page(Format.TEXT).body
 
 
-def test_a_snapshot_is_rendered_once_for_all_who_ask():
-    asked = []
-    exposition = Exposition(readings=[lambda: asked.append(1) or []])
-    snap = snapshot()
-    bodies = {exposition.render(snap, AT + tick / 100, Format.TEXT) for tick in range(50)}
-    assert len(bodies) == 1
+def counting_exposition():
+    """An exposition with a clock to set, whose readings are asked for."""
+    asked, clock = [], [AT]
+
+    def supply():
+        asked.append(clock[0])
+        return [("brokerwire_http_connections", (), len(asked))]
+
+    collector = BrokerwireCollector(list, None, (supply,), clock=lambda: clock[0])
+    return Exposition(collector, clock=lambda: clock[0]), asked, clock
+
+
+def test_a_page_is_made_once_for_all_who_ask_within_a_second():
+    exposed, asked, clock = counting_exposition()
+    for tick in range(50):
+        clock[0] = AT + tick * KEPT_SECONDS / 51
+        exposed.page(Format.TEXT)
     assert len(asked) == 1
 
 
-def test_the_process_is_not_frozen_with_a_snapshot_that_no_other_follows():
-    values = iter(range(10))
-    readings = [lambda: [("brokerwire_http_connections", (), next(values))]]
-    exposition = Exposition(readings=readings)
-    snap = snapshot()
-    first = exposition.render(snap, AT, Format.TEXT)
-    assert exposition.render(snap, AT + 0.9, Format.TEXT) == first
-    assert exposition.render(snap, AT + 1.0, Format.TEXT) != first
+def test_the_agent_itself_is_not_frozen_when_no_poll_follows():
+    exposed, _, clock = counting_exposition()
+    first = exposed.page(Format.TEXT).body
+    clock[0] += KEPT_SECONDS
+    assert exposed.page(Format.TEXT).body != first
 
 
 def test_a_supplier_that_fails_costs_only_its_own_metrics(caplog):
     def broken():
         raise RuntimeError("boom")
 
-    text = Exposition(readings=[broken]).render(snapshot(), AT, Format.TEXT)
-    assert b"kafka_client_connections" in text
+    assert b"kafka_client_connections" in page(snapshot(), readings=(broken,))
     assert "bug in a supplier of metrics" in caplog.text
 
 
 def test_a_metric_that_is_not_in_the_catalogue_is_a_bug():
     with pytest.raises(KeyError):
-        Exposition(readings=[lambda: [("other", (), 1)]]).render(None, AT, Format.TEXT)
+        page(None, readings=(lambda: [("other", (), 1)],))
 
 
 def test_large_pages_are_compressed_and_small_ones_are_not():
-    exposition = Exposition()
-    assert exposition.render_gzip(None, AT, Format.TEXT) is None
-    big = fleet(5, 5)
-    packed = exposition.render_gzip(big, AT, Format.TEXT)
-    assert gzip.decompress(packed) == exposition.render(big, AT, Format.TEXT)
+    small = exposition(None).page(Format.TEXT, packed=True)
+    assert len(small.body) < GZIP_FROM_BYTES
+    assert small.encoding == ""
+    exposed = exposition(fleet(5, 5))
+    big = exposed.page(Format.TEXT, packed=True)
+    assert big.encoding == "gzip"
+    plain = exposed.page(Format.TEXT)
+    assert plain.encoding == ""
+    assert without_process(gzip.decompress(big.body)) == without_process(plain.body)
+
+
+def without_process(body: bytes) -> list[bytes]:
+    return [line for line in body.splitlines() if not line.startswith(b"process_")]
+
+
+def test_snapshots_of_several_networks_share_one_head_and_are_told_apart():
+    views = [({"network": "1", "pod": "a"}, snapshot()), ({"network": "2"}, snapshot())]
+    text = Exposition(BrokerwireCollector(lambda: views, clock=lambda: AT)).page(Format.TEXT).body
+    heads = [line for line in text.splitlines() if line.startswith(b"# TYPE")]
+    assert len(heads) == len(set(heads))
+    held = {
+        (sample.labels["network"], sample.labels.get("pod")): 0.0
+        for family in parse_text(text.decode())
+        for sample in family.samples
+        if sample.name == "kafka_client_connections"
+    }
+    assert set(held) == {("1", "a"), ("2", None)}
+
+
+def test_the_name_of_a_pod_does_no_harm():
+    views = [({"pod": 'a"b\nc\n'}, snapshot())]
+    text = Exposition(BrokerwireCollector(lambda: views, clock=lambda: AT)).page(Format.TEXT).body
+    pods = {
+        sample.labels["pod"]
+        for family in parse_text(text.decode())
+        for sample in family.samples
+        if "pod" in sample.labels
+    }
+    assert pods == {'a"b\\nc\\n'}
 
 
 def test_efficiency_is_useful_over_all_seconds_of_a_client():
@@ -193,6 +283,35 @@ def test_the_round_trip_is_that_of_the_connection_used_last():
     found = samples(snap)
     assert total(found, "kafka_client_connection_rtt_seconds") == 0.002
     assert total(found, "kafka_client_connection_idle_seconds_max") == 500.0
+
+
+def test_useful_seconds_of_a_client_without_metrics_are_unknown_and_not_nothing():
+    found = samples(snapshot((connection(1, useful=False), unowned(2))))
+    useful = {
+        dict(labels).get("client_id", "")
+        for name, labels in found
+        if name == "kafka_client_connection_useful_seconds_total"
+    }
+    assert useful == {"orders-producer"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sent_bytes_total", "received_bytes_total", "retransmits_total", "connect_failures_total"],
+)
+def test_what_is_of_the_network_is_told_by_broker_for_all_clients(name):
+    clients = [connection(n, client_id=f"p-{n}") for n in range(3)]
+    found = samples(snapshot(tuple(clients)))
+    one = samples(snapshot((clients[0],)))
+    key = (f"kafka_client_{name}", (("broker", "10.2.0.1:9092"),))
+    assert found[key] == 3 * one[key] > 0
+
+
+def test_seconds_of_a_client_are_the_sum_over_its_brokers():
+    at = ("10.2.0.1:9092", "10.2.0.2:9092")
+    found = samples(snapshot(tuple(connection(n, broker=each) for n, each in enumerate(at))))
+    seconds = [v for (name, _), v in found.items() if name.endswith("connection_seconds_total")]
+    assert seconds == [2 * 750.5]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +338,7 @@ def test_histograms_of_folded_pairs_are_added():
 def test_ids_that_look_alike_once_escaped_share_a_series():
     clients = ("a\nb", r"a\nb")
     snap = snapshot(tuple(connection(n, client_id=name) for n, name in enumerate(clients)))
-    text = Exposition().render(snap, AT, Format.TEXT).decode()
+    text = page(snap).decode()
     lines = [line for line in text.splitlines() if 'class="data"' in line and " 2.0" in line]
     assert len(lines) == 1
     assert total(samples(snap), "kafka_client_connections") == 2
@@ -240,24 +359,32 @@ def test_probes_of_many_brokers_are_bounded():
     assert len([1 for name, _ in found if name == "kafka_client_probes_total"]) < 1000
 
 
-def test_the_process_metrics_are_those_of_prometheus_client():
-    theirs = {
-        sample.name: sample.value
-        for family in ProcessCollector(registry=None).collect()
+def test_the_metrics_of_the_process_are_those_of_the_catalogue():
+    """prometheus_client makes them; the catalogue has them for the documentation and the rules."""
+    made = {
+        sample.name: family.documentation
+        for family in _OwnProcess().collect()
         for sample in family.samples
     }
-    ours = {name: value for name, _, value in process_readings()}
-    assert set(theirs) == set(ours)
-    for name in ("process_start_time_seconds", "process_max_fds"):
-        assert ours[name] == pytest.approx(theirs[name], abs=0.02)
-    assert ours["process_resident_memory_bytes"] > 1_000_000
+    assert made == {spec.name: spec.help for spec in CATALOGUE if spec.name.startswith("process_")}
 
 
-def test_a_proc_that_is_hidden_raises_nothing(tmp_path):
-    assert process_readings(str(tmp_path)) == []
+def test_a_process_that_cannot_be_read_costs_only_its_own_metrics(tmp_path, caplog):
+    """prometheus_client fails where /proc/self/limits lacks a line."""
+    (tmp_path / "stat").write_text("btime 1\n")
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "limits").write_text("")
+    (tmp_path / "self" / "fd").mkdir()
+    process = _OwnProcess()
+    process._proc = str(tmp_path)
+    assert process.collect() == []
+    (tmp_path / "self" / "stat").write_text("1 (a) " + "1 " * 50)
+    assert process.collect() == []
+    assert "cannot read this process" in caplog.text
 
 
-def test_the_collector_describes_nothing_before_it_is_asked():
+def test_any_registry_takes_the_collector():
     registry = CollectorRegistry(auto_describe=True)
-    registry.register(BrokerwireCollector(lambda: None))
-    assert BrokerwireCollector(lambda: None).describe() == []
+    registry.register(BrokerwireCollector(list))
+    assert registry.get_sample_value("brokerwire_build_info") is None
+    assert "brokerwire_build" in {family.name for family in registry.collect()}

@@ -93,3 +93,16 @@ def test_a_client_that_calls_itself_other_is_no_bucket():
     folded = ClientBroker("other", "other", "other", "1", "10.0.0.1:9092")
     assert named(labels, [hostile, folded]) == [hostile, folded]
     assert labels.folded == 0
+
+
+def test_what_a_client_had_at_brokers_that_are_gone_keeps_its_name_where_there_is_no_room():
+    """Its sums over brokers would go back if that part of them became somebody else's."""
+    labels = Labels(series=PER_PAIR * 8, label_bytes=128)
+    pairs = [pair(number) for number in range(50)]
+    shown = dict(zip(pairs, named(labels, pairs), strict=True))
+    known = next(each for each in pairs if shown[each] == each)
+    folded = next(each for each in pairs if shown[each] != each)
+    rest = [each._replace(broker_id=OTHER, broker=OTHER) for each in (known, folded)]
+    after = named(labels, [*pairs, *rest])[-2:]
+    assert after[0] == rest[0]
+    assert after[1].client_id == OTHER

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from exporter.core.ledger import KEEP_SECONDS, OTHER, Ledger
 from exporter.model import ClosedBy, ConnectionClass
-from exporter.snapshot import LIFETIME_BUCKETS, ClientBroker, Expectation
+from exporter.snapshot import LIFETIME_BUCKETS, ClientBroker
 
 DATA = ConnectionClass.DATA
+NOBODY = ClientBroker(OTHER, OTHER, OTHER, OTHER, OTHER)
 
 
 def key(client="p", broker="10.2.0.1:9092"):
@@ -17,7 +18,7 @@ def key(client="p", broker="10.2.0.1:9092"):
 
 
 def hold(ledger, whose, seconds, count=1):
-    ledger.integrate({whose: {DATA: count}}, {whose: count}, {whose: Expectation(1, ())}, seconds)
+    ledger.integrate({whose: {DATA: count}}, {whose: count}, seconds)
 
 
 def test_seconds_add_up_by_client_and_class():
@@ -28,7 +29,6 @@ def test_seconds_add_up_by_client_and_class():
     totals = ledger.totals()
     assert totals.connection_seconds == {(whose, DATA): 7.5}
     assert totals.useful_seconds == {whose: 7.5}
-    assert totals.expected_seconds == {whose: 3.5}
 
 
 def test_a_refused_attempt_is_a_failure_and_no_life():
@@ -85,8 +85,7 @@ def test_only_other_jumps_when_a_client_is_folded():
     ledger.fold_old(KEEP_SECONDS + 1)
     after = ledger.totals().connection_seconds
     assert sum(after.values()) == sum(before.values())
-    other = gone._replace(client_id=OTHER, client_kind=OTHER, process=OTHER)
-    assert after == {(there, DATA): 30.0, (other, DATA): 500.0}
+    assert after == {(there, DATA): 30.0, (NOBODY, DATA): 500.0}
 
 
 def test_a_client_that_is_gone_for_long_is_folded_and_the_sums_stay():
@@ -96,18 +95,38 @@ def test_a_client_that_is_gone_for_long_is_folded_and_the_sums_stay():
     ledger.opened(whose)
     ledger.moved(whose, 10, 20, 1)
     ledger.closed(whose, ClosedBy.CLIENT, 5.0)
-    ledger.integrate({}, {}, {}, 1.0)
+    ledger.integrate({}, {}, 1.0)
     ledger.fold_old(KEEP_SECONDS - 1)
     assert ledger.totals().opened == {whose: 1}
     ledger.fold_old(KEEP_SECONDS + 1)
     totals = ledger.totals()
     other = whose._replace(client_id=OTHER, client_kind=OTHER, process=OTHER)
     assert totals.opened == {other: 1}
-    assert totals.connection_seconds == {(other, DATA): 5.0}
+    assert totals.connection_seconds == {(NOBODY, DATA): 5.0}
     assert totals.closed == {(other, ClosedBy.CLIENT): 1}
     assert (totals.outgoing_bytes, totals.incoming_bytes) == ({other: 10}, {other: 20})
-    assert totals.lifetimes[other].sum == 5.0
+    assert totals.lifetimes[NOBODY].sum == 5.0
     assert ledger.folded_clients == 0
+
+
+def test_a_client_that_left_one_broker_keeps_its_own_sums_and_the_broker_keeps_its():
+    """A sum that went back would look like a restart, and a rate would count it all again."""
+    ledger = Ledger(10)
+    left = ledger.key(key(broker="10.2.0.1:9092"), 0.0)
+    for whose in (left, ledger.key(key(broker="10.2.0.2:9092"), 0.0)):
+        hold(ledger, whose, 5.0)
+        ledger.closed(whose, ClosedBy.BROKER, 5.0)
+        ledger.moved(whose, 10, 20, 1)
+    stays = key(broker="10.2.0.2:9092")
+    ledger.integrate({stays: {DATA: 1}}, {}, 0.0)
+    ledger.fold_old(KEEP_SECONDS + 1)
+    totals = ledger.totals()
+    assert {pair[:3] for pair, _ in totals.connection_seconds} == {left[:3]}
+    assert sum(totals.connection_seconds.values()) == 10.0
+    assert {pair[:3] for pair in totals.lifetimes} == {left[:3]}
+    gone = left._replace(client_id=OTHER, client_kind=OTHER, process=OTHER)
+    assert totals.outgoing_bytes == {gone: 10, stays: 10}
+    assert totals.closed == {(gone, ClosedBy.BROKER): 1, (stays, ClosedBy.BROKER): 1}
 
 
 def test_a_client_whose_connections_are_idle_for_hours_is_not_gone():

@@ -18,7 +18,15 @@ from tools.dashboards.panels import (
     stacked,
     with_unit,
 )
-from tools.dashboards.queries import LIVE, OF_BROKER, OF_CLUSTER, WASTED_AT_BROKER, Query, series
+from tools.dashboards.queries import (
+    LIVE,
+    OF_BROKER,
+    OF_CLUSTER,
+    WASTED_AT_BROKER,
+    Query,
+    or_none,
+    series,
+)
 from tools.dashboards.tables import Column, table
 from tools.dashboards.thresholds import THRESHOLDS, above
 
@@ -30,7 +38,7 @@ _EXPECTED = series("kafka_client_connections_expected", OF_BROKER)
 _WASTED = series("kafka_client_connections", OF_BROKER, WASTED_AT_BROKER)
 _CONNECTING = series("kafka_client_connections", OF_BROKER, 'class="connecting"')
 _STALE = series("kafka_client_connections", OF_BROKER, 'class="stale"')
-_FAILED = series("kafka_client_connect_failures_total", OF_BROKER, LIVE)
+_FAILED = series("kafka_client_connect_failures_total", OF_BROKER)
 _SILENT = series("kafka_client_finding_connections", OF_BROKER, 'finding="KafkaClientFrozenPeer"')
 _DROPPED = series(
     "kafka_client_connections_closed_total", OF_BROKER, LIVE, 'closed_by=~"broker|abort"'
@@ -52,7 +60,7 @@ def _glance() -> Row:
         " brokers' own count may be higher.",
         Query(f"sum({_OPEN})", "open"),
         Query(f"sum({_EXPECTED})", "expected"),
-        Query(f"sum({_WASTED})", "wasted"),
+        Query(or_none(_WASTED, _ALL), "wasted"),
     )
     with_unit(normal, "wasted", "short", _WASTE)
     owners = bars(
@@ -66,9 +74,9 @@ def _glance() -> Row:
         " address that is no broker's any more. 0 is good."
         f" KafkaClientBrokerUnreachable fires at {THRESHOLDS.connecting_connections} under way, or"
         f" {THRESHOLDS.failed_connects} failed where nothing else is open.",
-        Query(f"sum({_CONNECTING})", "connecting now"),
+        Query(or_none(_CONNECTING, _ALL), "connecting now"),
         Query(f"sum(increase({_FAILED}[5m]))", "failed in 5 minutes"),
-        Query(f"sum({_STALE})", "to an old address"),
+        Query(or_none(_STALE, _ALL), "to an old address"),
     ).thresholds(above(1))
     limits = bars(
         "Will I hit a limit?",
@@ -94,7 +102,7 @@ def _each() -> Row:
         Column(title="Broker", label="broker", link=of_row(_CLIENTS, "broker")),
         Column(title="Open", query=f"sum by (broker) ({_OPEN})"),
         Column(title="Expected", query=f"sum by (broker) ({_EXPECTED})"),
-        Column(title="Wasted", query=f"sum by (broker) ({_WASTED})", colours=_WASTE),
+        Column(title="Wasted", query=or_none(_WASTED, _ALL, by="broker"), colours=_WASTE),
         Column(
             title="Opened a minute",
             unit="cpm",
@@ -174,7 +182,7 @@ def _trouble() -> Row:
         "Old addresses and silence",
         "Connections to an address that is no longer the broker's, and connections on which"
         " requests go out and nothing comes back. Both should be at 0 or absent.",
-        Query(f"sum by (broker) ({_STALE})", "old address {{broker}}"),
+        Query(or_none(_STALE, _ALL, by="broker"), "old address {{broker}}"),
         Query(f"sum by (broker) ({_SILENT})", "no answer from {{broker}}"),
     )
     return Row(
@@ -184,9 +192,9 @@ def _trouble() -> Row:
 
 
 def _traffic() -> Row:
-    sent = series("kafka_client_sent_bytes_total", OF_BROKER, LIVE)
-    received = series("kafka_client_received_bytes_total", OF_BROKER, LIVE)
-    again = series("kafka_client_retransmits_total", OF_BROKER, LIVE)
+    sent = series("kafka_client_sent_bytes_total", OF_BROKER)
+    received = series("kafka_client_received_bytes_total", OF_BROKER)
+    again = series("kafka_client_retransmits_total", OF_BROKER)
     trip = series("kafka_client_connection_rtt_seconds", OF_BROKER)
     volume = lines(
         "Bytes",

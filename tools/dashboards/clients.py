@@ -23,11 +23,13 @@ from tools.dashboards.panels import (
 )
 from tools.dashboards.queries import (
     LIVE,
+    OF_CLIENT,
     OF_FINDING,
     OF_PAIR,
     UNUSED,
     WASTED,
     Query,
+    or_none,
     ratio,
     series,
 )
@@ -40,12 +42,12 @@ _OPEN = series("kafka_client_connections", OF_PAIR)
 _EXPECTED = series("kafka_client_connections_expected", OF_PAIR)
 _WASTED = series("kafka_client_connections", OF_PAIR, WASTED)
 _UNUSED = series("kafka_client_connections", OF_PAIR, UNUSED)
-_IDLE = series("kafka_client_connection_idle_seconds_max", OF_PAIR)
-_USEFUL_SECONDS = series("kafka_client_connection_useful_seconds_total", OF_PAIR, OF_KNOWN)
-_KNOWN_SECONDS = series("kafka_client_connection_seconds_total", OF_PAIR, KNOWN)
+_IDLE = series("kafka_client_connection_idle_seconds_max", OF_CLIENT)
+_USEFUL_SECONDS = series("kafka_client_connection_useful_seconds_total", OF_CLIENT, OF_KNOWN)
+_KNOWN_SECONDS = series("kafka_client_connection_seconds_total", OF_CLIENT, KNOWN)
 _OPENED = series("kafka_client_connections_opened_total", OF_PAIR, LIVE)
 _CLOSED = series("kafka_client_connections_closed_total", OF_PAIR, LIVE)
-_LIFETIMES = series("kafka_client_connection_lifetime_seconds_bucket", OF_PAIR, LIVE)
+_LIFETIMES = series("kafka_client_connection_lifetime_seconds_bucket", OF_CLIENT, LIVE)
 _FINDINGS = series("kafka_client_finding_connections", OF_FINDING)
 _OWNER = "{{process}} {{client_id}}"
 _WASTE = above(THRESHOLDS.zombie_connections)
@@ -64,7 +66,7 @@ def _glance() -> Row:
         " was of use.",
         Query(f"sum({_OPEN})", "open"),
         Query(f"sum({_EXPECTED})", "expected"),
-        Query(f"sum({_WASTED})", "wasted"),
+        Query(or_none(_WASTED, _OPEN), "wasted"),
         Query(
             ratio(f"rate({_USEFUL_SECONDS}[1h])", f"rate({_KNOWN_SECONDS}[1h])"),
             "efficiency",
@@ -151,16 +153,19 @@ def _held() -> Row:
     )
     by_broker = table(
         "Connections by client and broker",
-        "Open and expected side by side: which client holds more than it needs, and where. Idle is"
-        " the time since bytes last went over the connection that has been silent longest.",
+        "Open and expected side by side: which client holds more than it needs, and where.",
         Column(title="Process", label="process"),
         Column(title="Kind", label="client_kind", width=90),
         Column(title="Client", label="client_id", link=of_row(_UID, "process", "client_id")),
         Column(title="Broker", label="broker", link=of_row("brokerwire-brokers", "broker")),
-        Column(title="Open", width=70, query=_by_row("sum", _OPEN)),
-        Column(title="Expected", width=90, query=_by_row("sum", _EXPECTED)),
-        Column(title="Wasted", width=80, query=_by_row("sum", _WASTED), colours=_WASTE),
-        Column(title="Idle", width=90, unit="s", query=_by_row("max", _IDLE)),
+        Column(title="Open", width=70, query=_by_row(_OPEN)),
+        Column(title="Expected", width=90, query=_by_row(_EXPECTED)),
+        Column(
+            title="Wasted",
+            width=80,
+            query=f"{_by_row(_WASTED)}\nor\n0 * {_by_row(_OPEN)}",
+            colours=_WASTE,
+        ),
         sort="Open",
     )
     efficiency = lines(
@@ -284,8 +289,8 @@ def _limits() -> Row:
     )
 
 
-def _by_row(operator: str, what: str) -> str:
-    return f"{operator} by (process, client_kind, client_id, broker) ({what})"
+def _by_row(what: str) -> str:
+    return f"sum by (process, client_kind, client_id, broker) ({what})"
 
 
 PAGE = Page(

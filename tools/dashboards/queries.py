@@ -16,6 +16,7 @@ __all__ = [
     "WASTED",
     "WASTED_AT_BROKER",
     "Query",
+    "or_none",
     "ratio",
     "series",
 ]
@@ -88,3 +89,9 @@ def ratio(part: str, whole: str, *, by: str = "") -> str:
     """Return a percentage of two sums; where there is no whole there is no answer, not 0."""
     grouped = f" by ({by})" if by else ""
     return f"100 * sum{grouped} ({part})\n/\n(sum{grouped} ({whole}) > 0)"
+
+
+def or_none(part: str, whole: str, *, by: str = "") -> str:
+    """Return a sum that is 0 where there is a whole and no part: a class that never was."""
+    grouped = f" by ({by})" if by else ""
+    return f"sum{grouped} ({part})\nor\n0 * sum{grouped} ({whole})"
