@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from exporter.core.join_laws import PLAIN
+from exporter.model import Library
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -207,10 +208,13 @@ def _agree(one: Pair, other: Pair, problem: Problem, *, with_addresses: bool) ->
             return False
         if problem.is_complete and not _in_order(one, other):
             return False
-        if one.law == PLAIN and not _equal_logins(one, other):
+        if one.law == PLAIN and not _equal_handshakes(one, other):
             return False
     elif one.law != other.law:
         return True
+    if is_here and one.row.library is other.row.library is Library.LIBRDKAFKA:
+        # It never resumes a session and counts its logins (research, TLS sections 1 and 4).
+        return _equal_handshakes(one, other)
     if not is_here or one.law == PLAIN:
         return True
     return _certificates_agree(one, other, problem)
@@ -224,8 +228,8 @@ def _in_order(one: Pair, other: Pair) -> bool:
     return early.socket.opened_from <= late.socket.opened_by
 
 
-def _equal_logins(one: Pair, other: Pair) -> bool:
-    """Whether two logins of one client weigh the same, but for nonces; without one, nothing."""
+def _equal_handshakes(one: Pair, other: Pair) -> bool:
+    """Whether two handshakes or logins weigh the same, but for nonces and signatures."""
     return all(
         mine.distance(others) <= _JITTER
         for mine, others in zip(one.handshake(), other.handshake(), strict=True)

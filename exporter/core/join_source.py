@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from exporter.core.join_history import Socket
     from exporter.core.join_laws import Law
-    from exporter.model import ClientKey, ClientReading, SourceReading
+    from exporter.model import ClientKey, ClientReading, Endpoint, SourceReading
 
 # Pairs of one source; a process with more clients than that is not searched.
 _MOST_PAIRS = 50_000
@@ -295,6 +295,8 @@ class Source:
                         pair.has_no_past = pair.has_no_past or client.never_reconnected
                         if pair.is_possible and (not pair.is_read or client.may_begin(pair)):
                             possible.append(pair)
+        if all(client.reading.library is Library.LIBRDKAFKA for client in clients):
+            return self._claims_by_address(options, mature)
         is_saturated = None not in held and sum(map(_int, held)) == len(sockets) == len(mature)
         if is_saturated and all(options.values()):
             is_complete = all(client.created == client.held for client in clients)
@@ -306,6 +308,27 @@ class Source:
                 claims += [Claim(*each, is_grouped=False) for each in (found or {}).items()]
             return claims
         return self._claims_of_rows(options, mature)
+
+    def _claims_by_address(
+        self, options: dict[Socket, list[Pair]], mature: set[Socket]
+    ) -> list[Claim]:
+        """Return what follows where clients name the address of each node (librdkafka)."""
+        claims = []
+        by_remote: dict[Endpoint, dict[Socket, list[Pair]]] = {}
+        for socket, pairs in options.items():
+            by_remote.setdefault(socket.remote, {})[socket] = pairs
+        for remote, there in by_remote.items():
+            rows = {pair.row for pairs in there.values() for pair in pairs}
+            if len(there) == sum(row.is_in_use for row in rows) and mature >= there.keys():
+                used = {
+                    socket: [pair for pair in pairs if pair.row.is_in_use]
+                    for socket, pairs in there.items()
+                }
+                found = self._search(remote, Problem(used)) or {}
+                claims += [Claim(*each, is_grouped=False) for each in found.items()]
+            else:
+                claims += self._claims_of_rows(there, mature)
+        return claims
 
     def _claims_of_rows(
         self, options: dict[Socket, list[Pair]], mature: Collection[Socket]
