@@ -233,7 +233,8 @@ def _exchange(
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_BYTES)
     where = _where(parts)
     begun_at = time.monotonic()
-    stream.send(_request(connection, parts, headers, body))
+    for event in _request(parts, headers, body):
+        stream.send(connection.send(event) or b"")
     events = stream.events(connection)
     head = next(event for event in events if isinstance(event, h11.Response))
     fields = {name.decode(): value.decode("latin-1") for name, value in head.headers}
@@ -250,8 +251,8 @@ def _exchange(
 
 
 def _request(
-    connection: h11.Connection, parts: SplitResult, headers: Mapping[str, str], body: bytes | None
-) -> bytes:
+    parts: SplitResult, headers: Mapping[str, str], body: bytes | None
+) -> tuple[h11.Event, ...]:
     host = parts.netloc if parts.netloc.isascii() else parts.netloc.encode("idna").decode()
     fields = {"Host": host, **headers}
     if body is not None:
@@ -261,8 +262,7 @@ def _request(
         target=(parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
         headers=[(name.encode(), value.encode()) for name, value in fields.items()],
     )
-    events = (request, *(() if not body else (h11.Data(data=body),)), h11.EndOfMessage())
-    return b"".join(connection.send(event) or b"" for event in events)
+    return (request, *((h11.Data(data=body),) if body else ()), h11.EndOfMessage())
 
 
 def _check_head(status: int, fields: Mapping[str, str], where: str, max_bytes: int) -> None:
