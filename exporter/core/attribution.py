@@ -39,7 +39,8 @@ class Attributor:
     """The join, carried from read to read of every source."""
 
     def __init__(self) -> None:
-        self._sources: dict[str, Source] = {}
+        # By who sent it, too: nobody's statistics replace those of another process.
+        self._sources: dict[tuple[str, int | None], Source] = {}
         self._sockets: dict[int, Socket] = {}
         self._attributions: dict[int, Attribution] = {}
         self._outlived: set[int] = set()
@@ -70,11 +71,12 @@ class Attributor:
 
     def has_learned(self, client: ClientKey) -> bool:
         """Whether a client has talked to a broker under its real id."""
-        source = self._sources.get(client.source)
-        known = source.clients.get(client) if source is not None else None
-        if known is None:
-            return False
-        return any(row.is_learned and bool(row.node.incoming_bytes) for row in known.rows.values())
+        return any(
+            row.is_learned and bool(row.node.incoming_bytes)
+            for (name, _sender), source in self._sources.items()
+            if name == client.source and client in source.clients
+            for row in source.clients[client].rows.values()
+        )
 
     # ---- what others tell ---------------------------------------------------------------------
 
@@ -89,7 +91,7 @@ class Attributor:
         `addresses_of` resolves a host name that a client gave (librdkafka's node names).
         """
         reading = sample.reading
-        source = self._sources.setdefault(reading.source, Source())
+        source = self._sources.setdefault((reading.source, reading.sender_pid), Source())
         source.take(reading)
         owners = _owners(source, reading, connections)
         sockets = self._take_sockets(sample, connections, owners)
@@ -113,15 +115,14 @@ class Attributor:
 
     def forget_silent(self, source: str, before: float) -> None:
         """Forget librdkafka clients that have sent nothing since `before`."""
-        known = self._sources.get(source)
-        if known is None:
-            return
-        gone = {key for key, at in known.seen_at.items() if at < before}
-        for key in gone:
-            known.drop(key)
-        for cookie, attribution in list(self._attributions.items()):
-            if attribution.client in gone:
-                del self._attributions[cookie]
+        for name, known in list(self._sources.items()):
+            if name[0] != source:
+                continue
+            for key in [key for key, at in known.seen_at.items() if at < before]:
+                for cookie in known.drop(key):
+                    self._attributions.pop(cookie, None)
+            if not known.clients:
+                del self._sources[name]
 
     # ---- the sockets --------------------------------------------------------------------------
 

@@ -107,6 +107,7 @@ class Source:
     _searches: dict[object, Search] = field(default_factory=dict)
     _used_searches: dict[object, Search] = field(default_factory=dict)
     _claimed: set[Row] = field(default_factory=set)
+    _holders: dict[int, ClientKey] = field(default_factory=dict)
 
     # ---- what was read ------------------------------------------------------------------------
 
@@ -153,12 +154,14 @@ class Source:
         left = client.rows.keys() - {node.node_id for node in told.nodes}
         self._drop_rows(client, [client.rows[name] for name in left])
 
-    def drop(self, key: ClientKey) -> None:
-        """Forget a client."""
+    def drop(self, key: ClientKey) -> list[int]:
+        """Forget a client; return the sockets that were said to be its own."""
         client = self.clients.pop(key, None)
         self.seen_at.pop(key, None)
+        held = [cookie for cookie, owner in self._holders.items() if owner == key]
         if client is not None:
             self._drop_rows(client, list(client.rows.values()))
+        return held
 
     def _drop_rows(self, client: _Client, rows: Iterable[Row]) -> None:
         for row in rows:
@@ -213,11 +216,14 @@ class Source:
             found = self._claims_of_pool(loose)
         self._searches = self._used_searches
         self._claimed = {pair.row for claim in found for pair in claim.pairs}
-        if needs_witness and not any(
-            self._is_witnessed(pair) for claim in found for pair in claim.pairs[:1]
-        ):
-            return []
-        return found
+        self._holders = {claim.socket.cookie: claim.pairs[0].row.client for claim in found}
+        if not needs_witness:
+            return found
+        # Whoever it was that sent this, the figures must show whose it is: those of all sockets
+        # together where a page names all clients of a process, else those of each.
+        if any(each.library is Library.JAVA for each in (c.reading for c in self.clients.values())):
+            return found if any(self._is_witnessed(claim.pairs[0]) for claim in found) else []
+        return [claim for claim in found if all(map(self._is_witnessed, claim.pairs))]
 
     def _claims_of_groups(self, groups: dict[str, list[Socket]], *, has_loose: bool) -> list[Claim]:
         changed = {
