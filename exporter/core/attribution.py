@@ -93,7 +93,8 @@ class Attributor:
         reading = sample.reading
         source = self._sources.setdefault((reading.source, reading.sender_pid), Source())
         source.take(reading)
-        owners = _owners(source, reading, connections)
+        senders = {pid for name, pid in self._sources if name == reading.source}
+        owners = _owners(source, reading, connections, senders)
         sockets = self._take_sockets(sample, connections, owners)
         source.advance(sockets, lambda row, socket: _may_be(row, socket, addresses_of))
         self._state(source, sockets, needs_witness=reading.sender_pid is None)
@@ -212,19 +213,24 @@ class Attributor:
 
 
 def _owners(
-    source: Source, reading: SourceReading, connections: Mapping[int, TrackedConnection]
+    source: Source,
+    reading: SourceReading,
+    connections: Mapping[int, TrackedConnection],
+    senders: AbstractSet[int | None],
 ) -> set[str]:
     """Return whose sockets come into question.
 
-    Who pushes statistics speaks for its own process alone; a page that the operator has configured
-    may be served by another process than the client's.
+    Who pushes statistics speaks for its own process alone, and nobody else for a process that does;
+    a page that the operator has configured may be served by another process than the client's.
     """
     owners = {tracked.owner.key: tracked.owner.pid for tracked in connections.values()}
+    pushed = any(client.library is Library.LIBRDKAFKA for client in reading.clients)
     if reading.sender_pid is not None:
         own = {key for key, pid in owners.items() if pid == reading.sender_pid}
-        pushed = any(client.library is Library.LIBRDKAFKA for client in reading.clients)
         if own or (pushed and any(pid is not None for pid in owners.values())):
             return own
+    elif pushed:
+        owners = {key: pid for key, pid in owners.items() if pid is None or pid not in senders}
     if source.owner in owners:
         return {source.owner}
     return set(owners)
