@@ -31,6 +31,9 @@ _MOST_PAIRS = 50_000
 # So many reads after its opening, a socket's node has its first bytes on the page for certain.
 _MATURE_READS = 2
 
+# A page counts connections a read late at most.
+_READS_OF_LAG = 2
+
 # Growth in step so often is no coincidence (1 of 13,000 wrong pairs at one read, measured).
 _WITNESS_GROWTHS = 2
 
@@ -41,6 +44,15 @@ class Claim(NamedTuple):
     socket: Socket
     pairs: Sequence[Pair]
     is_grouped: bool
+
+
+class _Group(NamedTuple):
+    """A client group: whose, its sockets, and at which reads they changed and were seen last."""
+
+    owner: str
+    members: frozenset[int]
+    changed: int
+    seen: int
 
 
 @dataclass(slots=True)
@@ -103,7 +115,7 @@ class Source:
     owner: str | None = None
     seen_at: dict[ClientKey, float] = field(default_factory=dict)
     _number: int = 0
-    _members: dict[str, frozenset[int]] = field(default_factory=dict)
+    _groups: dict[str, _Group] = field(default_factory=dict)
     _searches: dict[object, Search] = field(default_factory=dict)
     _used_searches: dict[object, Search] = field(default_factory=dict)
     _claimed: set[Row] = field(default_factory=set)
@@ -226,42 +238,65 @@ class Source:
         return [claim for claim in found if all(map(self._is_witnessed, claim.pairs))]
 
     def _claims_of_groups(self, groups: dict[str, list[Socket]], *, has_loose: bool) -> list[Claim]:
-        changed = {
-            key for key, members in groups.items()
-            if self._members.get(key) != frozenset(each.cookie for each in members)
-        }  # fmt: skip
-        self._members = {
-            key: frozenset(each.cookie for each in members) for key, members in groups.items()
-        }
+        settled, gone = self._follow_groups(groups)
+        java = [c for c in self.clients.values() if c.reading.library is Library.JAVA]
+        # Of two clients with one client.id a page mixes the figures.
+        is_mixed = len(groups) > sum(client.reading.connection_count != 0 for client in java)
         edges: dict[ClientKey, list[str]] = {}
         found: dict[tuple[ClientKey, str], dict[Socket, list[Pair]]] = {}
-        for client in self.clients.values():
+        for client in java:
             for key, members in groups.items():
-                is_settled = key not in changed and not has_loose
-                options = self._options_in_group(client, members, is_settled=is_settled)
+                is_settled = key in settled and not has_loose
+                options = self._options_in_group(
+                    client, members, is_settled=is_settled, is_mixed=is_mixed
+                )
                 if options is not None:
                     edges.setdefault(client.key, []).append(key)
                     found[client.key, key] = options
-        must = [] if has_loose else [
-            client.key for client in self.clients.values()
-            if client.reading.library is Library.JAVA
-            and (
-                client.held
-                or any(row.is_in_use or row in self._claimed for row in client.counted_rows)
+            # What was closed a moment ago may be what the page still counts.
+            edges.setdefault(client.key, []).extend(
+                key for key, size in gone.items() if client.held in (None, size)
             )
-        ]  # fmt: skip
-        owners = saturating(edges, must) or {}
+        must = [client.key for client in java if self._must_be_there(client)]
+        owners = saturating(edges, [] if has_loose else must) or {}
         claims = []
-        for key, client_keys in owners.items():
-            each_options = [found[client_key, key] for client_key in client_keys]
+        for key in owners.keys() & groups.keys():
+            each_options = [found[client_key, key] for client_key in owners[key]]
             for socket in groups[key]:
                 if all(socket in each for each in each_options):
                     pairs = [pair for each in each_options for pair in each[socket]]
                     claims.append(Claim(socket, pairs, is_grouped=True))
         return claims
 
+    def _follow_groups(self, groups: dict[str, list[Socket]]) -> tuple[set[str], dict[str, int]]:
+        """Return which groups have not changed lately, and the sizes of those that are gone."""
+        owner = next(iter(groups.values()))[0].owner
+        for key, members in groups.items():
+            cookies = frozenset(each.cookie for each in members)
+            known = self._groups.get(key)
+            changed = known.changed if known and known.members == cookies else self._number
+            self._groups[key] = _Group(owner, cookies, changed, self._number)
+        gone = {}
+        for key, known in list(self._groups.items()):
+            if self._number - known.seen > _READS_OF_LAG:
+                del self._groups[key]
+            elif known.owner == owner and known.seen < self._number:
+                gone[key] = len(known.members)
+        settled = {
+            key for key in groups if self._number - self._groups[key].changed >= _READS_OF_LAG
+        }
+        return settled, gone
+
+    def _must_be_there(self, client: _Client) -> bool:
+        """Whether a client holds a connection for certain."""
+        if client.reading.connection_count == 0:
+            return False
+        return bool(client.held) or any(
+            row.is_in_use or row in self._claimed for row in client.counted_rows
+        )
+
     def _options_in_group(
-        self, client: _Client, members: Sequence[Socket], *, is_settled: bool
+        self, client: _Client, members: Sequence[Socket], *, is_settled: bool, is_mixed: bool
     ) -> dict[Socket, list[Pair]] | None:
         """Return what each socket of a group may be if the group is this client; None if not."""
         rows = client.counted_rows
@@ -279,7 +314,7 @@ class Source:
                 if pair.is_possible
             ]  # fmt: skip
             for pair in options[socket]:
-                pair.has_no_past = pair.has_no_past or client.never_reconnected
+                pair.has_no_past |= client.never_reconnected and not is_mixed
             options[socket] = [pair for pair in options[socket] if client.may_begin(pair)]
         return self._search(
             (client.key, members[0].group), Problem(options, is_complete=is_complete)
