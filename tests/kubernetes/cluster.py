@@ -68,8 +68,10 @@ class Cluster:
         try:
             run(SCRIPTS / "up.sh")
         except BaseException:
-            # Some of it runs already, and nobody calls __exit__.
-            self._take_down()
+            # Some of it may run already, and nobody calls __exit__. Where the script refused to begin,
+            # there is no folder, and what it would take down is another's.
+            if self.folder.exists():
+                self._take_down()
             raise
         return self
 

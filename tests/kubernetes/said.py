@@ -65,6 +65,9 @@ def groups(pod: dict[str, Any], base: str = "/") -> str | None:
     assert {number for _, number in numbers} == set(range(1, len(CLIENT_IDS) + 1)), found
     assert {client for client, _ in numbers} == set(CLIENT_IDS), found
     assert len(numbers) == len(CLIENT_IDS), found
+    (process,) = ask(pod, f"{base}api/v1/connections")["process_clients"]
+    assert process["producers"] == len(CLIENT_IDS), process
+    assert process["told_apart"], process
     words = groups_text(pod, base)
     assert words.startswith(f"{_GROUPS}yes"), words
     return words

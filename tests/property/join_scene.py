@@ -36,6 +36,8 @@ JSSE = (38, 38)
 FULL = (536, 4_130)
 RESUMED = (2_499, 2_207)
 
+IMPOSTOR = "impostor"
+
 
 @dataclass(eq=False)
 class Member:
@@ -59,6 +61,7 @@ class SceneNode:
     remote: Endpoint | None = None
     cookie: int = 0
     opened_at: float = 0.0
+    active_at: float = 0.0
     out: int = 0
     incoming: int = 0
     requests: int = 0
@@ -107,7 +110,8 @@ class Scene:
         _id, role, broker_id = parse_node_id(node_id, client.kind)
         self.at += 0.1
         node = SceneNode(client, node_id, role, broker_id, cookie=len(self.nodes) + 1)
-        node.remote, node.opened_at = Endpoint(f"10.0.0.{broker}", 9093), self.at
+        node.remote = Endpoint(f"10.0.0.{broker}", 9093)
+        node.opened_at = node.active_at = self.at
         node.kernel_out, node.kernel_in = handshake
         self.nodes.append(node)
         for out, incoming in exchanges:
@@ -118,6 +122,7 @@ class Scene:
         self, node: SceneNode, out: int, incoming: int, *, more_out: int = 0, more_in: int = 0
     ) -> None:
         """Send a request and take its answer; `more` TLS records than one each."""
+        node.active_at = self.at
         node.kernel_out += out + self.cost[0] * (1 + more_out)
         node.kernel_in += incoming + self.cost[1] * (1 + more_in)
         node.out += out
@@ -138,6 +143,9 @@ class Scene:
                     info=TcpInfo(
                         bytes_acked=1 + node.kernel_out - node.waits_out,
                         bytes_received=node.kernel_in,
+                        last_data_sent_ms=int((self.at - node.active_at) * 1e3),
+                        last_data_received_ms=int((self.at - node.active_at) * 1e3),
+                        last_ack_received_ms=int((self.at - node.active_at) * 1e3),
                     ),
                 )
                 for node in self.nodes
@@ -162,16 +170,23 @@ class Scene:
                 connection_state=None if node.client.library is Library.JAVA else "UP",
             )  # fmt: skip
             clients.setdefault(id(node.client), (node.client, []))[1].append(row)
-        readings = tuple(
-            ClientReading(
-                client_id=client.name, kind=client.kind, library=client.library, nodes=tuple(rows),
-                instance="" if client.library is Library.JAVA else f"{client.name}@1.0",
-            )
-            for client, rows in clients.values()
-        )  # fmt: skip
+        readings = tuple(self._reading(client, rows) for client, rows in clients.values())
         return SourceReading(
             source="app", begun_at=self.at, ended_at=self.at, clients=readings,
             sender_pid=self.sender_pid,
+        )  # fmt: skip
+
+    def _reading(self, client: Member, rows: list[NodeReading]) -> ClientReading:
+        if client.library is not Library.JAVA:
+            return ClientReading(
+                client_id=client.name, kind=client.kind, library=client.library, nodes=tuple(rows),
+                instance=f"{client.name}@1.0",
+            )  # fmt: skip
+        count = len(rows)
+        return ClientReading(
+            client_id=client.name, kind=client.kind, library=client.library, nodes=tuple(rows),
+            connection_count=count, connections_created=count, connections_closed=0,
+            authentications=0 if self.cost == PLAIN else count, reauthentications=0,
         )  # fmt: skip
 
     def read(self, times: int = 1, **given: object) -> None:
@@ -209,7 +224,8 @@ class Scene:
         wrong = []
         for node in self.nodes:
             claim = self.join.attributions.get(node.cookie)
-            if claim is None:
+            # What an impostor says of its own sockets is its own affair.
+            if claim is None or node.client.name == IMPOSTOR:
                 continue
             stated = f"{claim.client.kind} {claim.client.client_id!r} node {claim.node.node_id}"
             if stated != node.name and node.name not in claim.equals:

@@ -13,13 +13,13 @@ from tests.property.join_simulation.runs import Verdict, simulate
 from tests.property.join_simulation.security import PROFILES
 from tests.property.join_simulation.traits import ORDINARY, TRAITS
 
-RUNS = 100
+RUNS = 50
 
 # 40 seconds of a host's life: what goes wrong does so mostly while little is known.
 TURNS = 20
 
 UNTIL_THE_SEARCH = pytest.mark.xfail(
-    strict=False, reason="the join of rules is wrong in some; the search will state less"
+    strict=False, reason="the search over assignments is new: not yet 0 wrong in every profile"
 )
 
 

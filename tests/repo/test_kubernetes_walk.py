@@ -52,13 +52,27 @@ def test_what_kubectl_refuses_hides_nothing_else():
     assert list(troubles(FakeKubectl(refuses="get"))) == ["get: refused", "get: refused"]
 
 
-def test_a_node_without_network_plugins_is_not_started(tmp_path):
-    """Its pods would wait for ever, and only their events say for what."""
-    environment = {**os.environ, "BIN": str(tmp_path / "bin"), "FOLDER": str(tmp_path / "cluster")}
+def refused(tmp_path: Path, **more: str) -> str:
+    """What up.sh says where it does not begin."""
+    folders = {"BIN": str(tmp_path / "bin"), "FOLDER": str(tmp_path / "cluster")}
     done = subprocess.run(
         [ROOT / "tools" / "kubernetes" / "up.sh"],
-        env=environment, capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, **folders, **more},
+        capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode == 2
-    assert f"no CNI plugin {tmp_path}/cni/bridge: run tools/kubernetes/build.sh" in done.stderr
+    assert done.returncode == 2, done.stderr
     assert not (tmp_path / "cluster").exists()
+    return done.stderr
+
+
+def test_a_node_without_network_plugins_is_not_started(tmp_path):
+    """Its pods would wait for ever, and only their events say for what."""
+    state = {"STATE": str(tmp_path / "none")}
+    told = refused(tmp_path, **state)
+    assert f"no CNI plugin {tmp_path}/cni/bridge: run tools/kubernetes/build.sh" in told
+
+
+def test_a_second_cluster_does_not_take_the_first_ones_place(tmp_path):
+    state = tmp_path / "containerd"
+    state.mkdir()
+    assert f"{state} is there, of a cluster that runs" in refused(tmp_path, STATE=str(state))

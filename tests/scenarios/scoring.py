@@ -151,7 +151,9 @@ def score(
             # Of two sockets of one client that no figure tells apart, either may be either.
             result.equal += 1
         elif role != truth.role:
-            words = f"role is {truth.role} ({truth.client_id} node {truth.node_id}): {line(connection)}"
+            words = (
+                f"role is {truth.role} ({truth.client_id} node {truth.node_id}): {line(connection)}"
+            )
             result.wrong.append(words)
             if connection.confidence in {"exact", "strong"}:
                 result.wrong_and_confident.append(words)

@@ -7,10 +7,13 @@ set -euo pipefail
 repository=$(cd "$(dirname "$0")/../.." && pwd)
 BIN=${BIN:-${BROKERWIRE_CACHE:-$repository/.cache}/kubernetes/bin}
 FOLDER=${FOLDER:-${BROKERWIRE_CACHE:-$repository/.cache}/kubernetes/cluster}
-API=127.7.7.7 NODE=10.244.255.1 MODE=${1:-full} SOCKET=/run/brokerwire-containerd/containerd.sock
+STATE=${STATE:-/run/brokerwire-containerd}
+API=127.7.7.7 NODE=10.244.255.1 MODE=${1:-full} SOCKET=$STATE/containerd.sock
 PLUGINS=$(dirname "$BIN")/cni
 export PATH=$BIN:$PATH
 needed() { echo "$1: run $2" >&2; exit 2; }
+# Its address and its containers' folder are the machine's: there is one cluster at a time.
+[ ! -e "$STATE" ] || needed "$STATE is there, of a cluster that runs or was left" tools/kubernetes/down.sh
 for each in bridge host-local loopback portmap; do
   [ -x "$PLUGINS/$each" ] || needed "there is no CNI plugin $PLUGINS/$each" tools/kubernetes/build.sh
 done
@@ -69,7 +72,7 @@ K
 cat >containerd.toml <<K
 version = 3
 root = "$FOLDER/containerd"
-state = "/run/brokerwire-containerd"
+state = "$STATE"
 [grpc]
   address = "$SOCKET"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]

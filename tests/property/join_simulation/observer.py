@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 READ_SECONDS = 2.0
 
+# Of the kernel, a second.
+TICKS = 250
+
 # Of pages that are read, and of documents that come.
 LAGGING_SHARE = 0.1
 TORN_SHARE = 0.1
@@ -128,9 +131,9 @@ class Observer:
             send_queue=written - acknowledged, retransmits=0,
             info=TcpInfo(
                 bytes_acked=1 + acknowledged, bytes_received=arrived,
-                last_data_sent_ms=int((at - last_sent) * 1e3),
-                last_data_received_ms=int((at - last_received) * 1e3),
-                last_ack_received_ms=int((at - max(last_sent, last_received)) * 1e3),
+                last_data_sent_ms=_age(at, last_sent),
+                last_data_received_ms=_age(at, last_received),
+                last_ack_received_ms=_age(at, max(last_sent, last_received)),
             ),
         )  # fmt: skip
         return wire.reading
@@ -324,6 +327,11 @@ def _lied(rows: tuple[NodeReading, ...]) -> tuple[NodeReading, ...]:
                 requests=other.requests, responses=other.responses, remote_name=other.remote_name)
         for row, other in zip(rows, others, strict=True)
     )  # fmt: skip
+
+
+def _age(at: float, since: float) -> int:
+    """Return an age as the kernel counts it, in ticks of 4 ms."""
+    return 4 * (int(at * TICKS) - int(since * TICKS))
 
 
 def give_group(
