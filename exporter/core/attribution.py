@@ -93,7 +93,7 @@ class Attributor:
         reading = sample.reading
         source = self._sources.setdefault((reading.source, reading.sender_pid), Source())
         source.take(reading)
-        senders = {pid for name, pid in self._sources if name == reading.source}
+        senders = {pid for _name, pid in self._sources}
         owners = _owners(source, reading, connections, senders)
         sockets = self._take_sockets(sample, connections, owners)
         source.advance(sockets, lambda row, socket: _may_be(row, socket, addresses_of))
@@ -220,8 +220,9 @@ def _owners(
 ) -> set[str]:
     """Return whose sockets come into question.
 
-    Who pushes statistics speaks for its own process alone, and nobody else for a process that does;
-    a page that the operator has configured may be served by another process than the client's.
+    Who pushes statistics speaks for its own process alone; a page that the operator has configured
+    may be served by another process than the client's. Where a process speaks for itself, what
+    comes from somebody unknown is not its own.
     """
     owners = {tracked.owner.key: tracked.owner.pid for tracked in connections.values()}
     pushed = any(client.library is Library.LIBRDKAFKA for client in reading.clients)
@@ -229,7 +230,7 @@ def _owners(
         own = {key for key, pid in owners.items() if pid == reading.sender_pid}
         if own or (pushed and any(pid is not None for pid in owners.values())):
             return own
-    elif pushed:
+    else:
         owners = {key: pid for key, pid in owners.items() if pid is None or pid not in senders}
     if source.owner in owners:
         return {source.owner}

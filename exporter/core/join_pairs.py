@@ -130,6 +130,7 @@ class Pair:
                 # It may have logged in again before anybody looked.
                 self._base_out = Span(_ANY_LOGINS, self._base_out.high)
                 self._base_in = Span(_ANY_LOGINS, self._base_in.high)
+                self._is_firm_out = self._is_firm_in = False
             return
         sent, received = counts.outgoing - earlier.outgoing, counts.incoming - earlier.incoming
         login = _LOGIN if may_log_in and sent > 0 else 0

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 __all__ = ["Problem", "Search", "saturating"]
 
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING, TypeVar
 
 from exporter.core.join_laws import PLAIN
@@ -17,7 +19,7 @@ from exporter.model import Library
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    from exporter.core.join_history import Row, Socket
+    from exporter.core.join_history import Socket
     from exporter.core.join_pairs import Pair
     from exporter.model import ClientKey
 
@@ -75,15 +77,8 @@ class Search:
 
     def _begin(self, problem: Problem) -> None:
         self._problem = problem
-        self._order = sorted(problem.options, key=lambda each: len(problem.options[each]))
         self._steps = 0
         self._agreed: dict[tuple[Pair, Pair], bool] = {}
-        self._clear()
-
-    def _clear(self) -> None:
-        self._chosen: dict[Socket, Pair] = {}
-        self._used: set[Row] = set()
-        self._held: dict[ClientKey, int] = {}
 
     def options(self, problem: Problem) -> dict[Socket, list[Pair]] | None:
         """Return for each socket the pairs that some whole assignment has; None: there is none.
@@ -118,20 +113,25 @@ class Search:
 
     def _run(self) -> dict[Socket, list[Pair]] | None:
         self._known = [known for known in self._known if self._is_valid(known)]
+        domains = {
+            socket: [pair for pair in pairs if pair not in self._excluded]
+            for socket, pairs in self._problem.options.items()
+        }
         if not self._known:
-            first = self._solve()
+            first = self._solve(domains, {})
             if first is None:
                 return None
             self._known.append(first)
-        found: dict[Socket, dict[Pair, None]] = {each: {} for each in self._problem.options}
+        found: dict[Socket, dict[Pair, None]] = {each: {} for each in domains}
         for known in self._known:
             for socket, pair in known.items():
                 found[socket][pair] = None
-        for socket, pairs in self._problem.options.items():
+        for socket, pairs in domains.items():
             for pair in pairs:
-                if pair in found[socket] or pair in self._excluded:
+                if pair in found[socket]:
                     continue
-                more = self._solve(fixed=(socket, pair))
+                narrowed = self._narrow(domains, pair, {})
+                more = None if narrowed is None else self._solve(narrowed, {socket: pair})
                 if more is None:
                     self._excluded.add(pair)
                     continue
@@ -142,42 +142,60 @@ class Search:
 
     def _is_valid(self, known: Mapping[Socket, Pair]) -> bool:
         """Whether an assignment that was found is one still."""
-        self._clear()
-        for socket, pair in known.items():
-            if pair not in self._problem.options.get(socket, ()) or not self._may_add(pair):
-                return False
-            self._add(socket, pair)
-        return not self._problem.is_complete or _metadata_came_first(self._chosen.values())
+        options = self._problem.options
+        pairs = list(known.values())
+        held = Counter(pair.row.client for pair in pairs)
+        return (
+            all(pair in options.get(socket, ()) for socket, pair in known.items())
+            and all(held[client] <= most for client, most in self._problem.most.items())
+            and all(self._agree(*two) for two in combinations(pairs, 2))
+            and self._may_end(known)
+        )
 
-    def _solve(self, fixed: tuple[Socket, Pair] | None = None) -> dict[Socket, Pair] | None:
-        self._clear()
-        if fixed is not None:
-            self._add(*fixed)
-        rest = [socket for socket in self._order if socket not in self._chosen]
-        return dict(self._chosen) if self._extend(rest, 0) else None
+    def _may_end(self, chosen: Mapping[Socket, Pair]) -> bool:
+        return not self._problem.is_complete or _metadata_came_first(chosen.values())
 
-    def _extend(self, rest: Sequence[Socket], place: int) -> bool:
+    def _solve(
+        self, domains: Mapping[Socket, Sequence[Pair]], chosen: dict[Socket, Pair]
+    ) -> dict[Socket, Pair] | None:
+        """Return an assignment of all sockets that goes on from what is chosen; None: none."""
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise _TooManyError
-        if place == len(rest):
-            return not self._problem.is_complete or _metadata_came_first(self._chosen.values())
-        socket = rest[place]
-        for pair in self._problem.options[socket]:
-            if pair not in self._excluded and self._may_add(pair):
-                self._add(socket, pair)
-                if self._extend(rest, place + 1):
-                    return True
-                self._remove(socket)
-        return False
+        if not domains:
+            return dict(chosen) if self._may_end(chosen) else None
+        socket = min(domains, key=lambda each: len(domains[each]))
+        for pair in domains[socket]:
+            narrowed = self._narrow(domains, pair, chosen)
+            if narrowed is None:
+                continue
+            chosen[socket] = pair
+            found = self._solve(narrowed, chosen)
+            if found is not None:
+                return found
+            del chosen[socket]
+        return None
 
-    def _may_add(self, pair: Pair) -> bool:
-        if pair.row in self._used:
-            return False
-        most = self._problem.most.get(pair.row.client)
-        if most is not None and self._held.get(pair.row.client, 0) >= most:
-            return False
-        return all(self._agree(pair, other) for other in self._chosen.values())
+    def _narrow(
+        self, domains: Mapping[Socket, Sequence[Pair]], pair: Pair, chosen: Mapping[Socket, Pair]
+    ) -> dict[Socket, list[Pair]] | None:
+        """Return what is left for the other sockets with one pair more; None: one has nothing."""
+        client = pair.row.client
+        held = 1 + sum(each.row.client == client for each in chosen.values())
+        is_full = held == self._problem.most.get(client)
+        left: dict[Socket, list[Pair]] = {}
+        for socket, pairs in domains.items():
+            if socket is pair.socket:
+                continue
+            left[socket] = [
+                other for other in pairs
+                if other.row is not pair.row
+                and not (is_full and other.row.client == client)
+                and self._agree(pair, other)
+            ]  # fmt: skip
+            if not left[socket]:
+                return None
+        return left
 
     def _agree(self, one: Pair, other: Pair) -> bool:
         known = self._agreed.get((one, other))
@@ -185,16 +203,6 @@ class Search:
             known = _agree(one, other, self._problem, with_addresses=self._with_addresses)
             self._agreed[one, other] = self._agreed[other, one] = known
         return known
-
-    def _add(self, socket: Socket, pair: Pair) -> None:
-        self._chosen[socket] = pair
-        self._used.add(pair.row)
-        self._held[pair.row.client] = self._held.get(pair.row.client, 0) + 1
-
-    def _remove(self, socket: Socket) -> None:
-        pair = self._chosen.pop(socket)
-        self._used.discard(pair.row)
-        self._held[pair.row.client] -= 1
 
 
 def _agree(one: Pair, other: Pair, problem: Problem, *, with_addresses: bool) -> bool:

@@ -238,7 +238,7 @@ class Source:
         return [claim for claim in found if all(map(self._is_witnessed, claim.pairs))]
 
     def _claims_of_groups(self, groups: dict[str, list[Socket]], *, has_loose: bool) -> list[Claim]:
-        settled, gone = self._follow_groups(groups)
+        settled, gone = self._follow(groups)
         java = [c for c in self.clients.values() if c.reading.library is Library.JAVA]
         # Of two clients with one client.id a page mixes the figures.
         is_mixed = len(groups) > sum(client.reading.connection_count != 0 for client in java)
@@ -268,7 +268,7 @@ class Source:
                     claims.append(Claim(socket, pairs, is_grouped=True))
         return claims
 
-    def _follow_groups(self, groups: dict[str, list[Socket]]) -> tuple[set[str], dict[str, int]]:
+    def _follow(self, groups: dict[str, list[Socket]]) -> tuple[set[str], dict[str, int]]:
         """Return which groups have not changed lately, and the sizes of those that are gone."""
         owner = next(iter(groups.values()))[0].owner
         for key, members in groups.items():
@@ -314,7 +314,7 @@ class Source:
                 if pair.is_possible
             ]  # fmt: skip
             for pair in options[socket]:
-                pair.has_no_past |= client.never_reconnected and not is_mixed
+                pair.has_no_past |= is_settled and not is_mixed and client.never_reconnected
             options[socket] = [pair for pair in options[socket] if client.may_begin(pair)]
         return self._search(
             (client.key, members[0].group), Problem(options, is_complete=is_complete)
@@ -324,6 +324,7 @@ class Source:
         """Return what follows where nothing shows which sockets are one client."""
         clients = list(self.clients.values())
         held = [client.held for client in clients]
+        is_settled = bool(self._follow({sockets[0].owner: list(sockets)})[0])
         mature = {
             socket for socket in sockets
             if all(self._is_mature(socket, client) for client in clients if client.rows)
@@ -333,13 +334,13 @@ class Source:
             for client in clients:
                 for row in client.counted_rows:
                     for pair in self.pairs.get(socket, {}).get(row, ()):
-                        pair.has_no_past = pair.has_no_past or client.never_reconnected
+                        pair.has_no_past |= is_settled and client.never_reconnected
                         if pair.is_possible and (not pair.is_read or client.may_begin(pair)):
                             possible.append(pair)
         if all(client.reading.library is Library.LIBRDKAFKA for client in clients):
             return self._claims_by_address(options, mature)
         is_saturated = None not in held and sum(map(_int, held)) == len(sockets) == len(mature)
-        if is_saturated and all(options.values()):
+        if is_settled and is_saturated and all(options.values()):
             is_complete = all(client.created == client.held for client in clients)
             most = {client.key: client.held for client in clients if client.held is not None}
             claims = []
