@@ -105,12 +105,16 @@ def role_of(
 ) -> tuple[Role, Confidence, tuple[str, ...]]:
     """Return what a connection was opened for, how sure that is, and why."""
     attribution = standing.attribution
+    sign = standing.sign
     if attribution is not None:
+        if attribution.node.role is Role.UNKNOWN and sign is not None:
+            # Its metrics tell whose it is and not what for.
+            return sign.role, sign.confidence, (sign.evidence, *attribution.evidence)
         return attribution.node.role, attribution.confidence, attribution.evidence
     if probe := _probe_reason(tracked, settings, now):
         return Role.PROBE, Confidence.STRONG, (probe,)
-    if standing.sign is not None:
-        return standing.sign.role, standing.sign.confidence, (standing.sign.evidence,)
+    if sign is not None:
+        return sign.role, sign.confidence, (sign.evidence,)
     if tracked.age_seconds(now) < settings.settle_after:
         return Role.UNKNOWN, Confidence.NONE, ("too young to tell",)
     return (

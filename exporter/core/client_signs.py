@@ -83,7 +83,7 @@ def signs_of_client(client: ClientOfSigns, now: float) -> dict[int, Sign]:
     signs = {each.cookie: sign for each in members if (sign := sign_of_one(each)) is not None}
     told = {cookie: sign.role for cookie, sign in signs.items()} | dict(client.known)
     if client.library is Library.LIBRDKAFKA:
-        return signs | _of_librdkafka(members, told)
+        return signs | _of_librdkafka(members, told, now)
     in_use = [each for each in members if is_in_use(each)]
     if client.is_one:
         kinds = client.kinds
@@ -389,7 +389,19 @@ _HARDLY_MORE = Sign(
 )
 
 
+_IDLE_OF_LIBRDKAFKA = Sign(
+    Role.DATA,
+    Confidence.WEAK,
+    "silent since its first seconds, and librdkafka from 2.10 on closes its bootstrap connections",
+)
+
+
 def _of_librdkafka(
-    members: Iterable[TrackedConnection], told: Mapping[int, Role]
+    members: Iterable[TrackedConnection], told: Mapping[int, Role], now: float
 ) -> dict[int, Sign]:
-    return _used_in_process([each for each in members if is_in_use(each)], told)
+    """Tell what librdkafka holds: it has no epoll, and keeps no bootstrap connection."""
+    signs = _used_in_process([each for each in members if is_in_use(each)], told)
+    for each in members:
+        if each.cookie not in told and is_quiet(each, now):
+            signs.setdefault(each.cookie, _IDLE_OF_LIBRDKAFKA)
+    return signs

@@ -177,7 +177,9 @@ class Clients:
                 first=unit.first,
                 kinds=kinds,
                 known={
-                    cookie: joined[cookie].node.role for cookie in unit.cookies if cookie in joined
+                    cookie: joined[cookie].node.role
+                    for cookie in unit.cookies
+                    if cookie in joined and joined[cookie].node.role is not Role.UNKNOWN
                 },
             )
             signs = signs_of_client(client, now)

@@ -48,10 +48,12 @@ _LEAST_ALIKE = 0.7
 
 # A fetch leaves as soon as the last one is answered, so that most looks find one that waits for its
 # answer: 0.3 to 0.7 of them (its answer may come in the same 4 ms of the kernel's clock), beside
-# 0.12 at most of a producer's and none of a coordinator's; where nothing comes in, 0.07 to 0.3.
+# 0.12 at most of a producer's and none of a coordinator's (0.16 where six processes shared a core);
+# where nothing comes in, 0.07 to 0.3.
 _LEAST_WAITS = 4
 _WAITING_SHARE = 0.25
-_DOUBTFUL_SHARE = 0.03
+_ALWAYS_SHARE = 0.8
+_DOUBTFUL_SHARE = 0.2
 
 # A fetch answer leaves the broker in three parts or more (header, records, the rest); JSSE sends
 # records in three parts or more and other requests whole (before 3.0 all in two).
@@ -144,7 +146,11 @@ def _beats(activities: list[Activity], kind: _Beat) -> Sign | None:
 
 def _fetches(activities: Sequence[Activity]) -> Sign | None:
     waits = sum(activity.is_waiting for activity in activities)
-    if waits < _LEAST_WAITS or waits < _WAITING_SHARE * len(activities):
+    if waits < _LEAST_WAITS:
+        return None
+    # A coordinator's answers may be slow, too, but it is not asked as often.
+    is_often = (activities[-1].at - activities[0].at) < _BEAT_SECONDS[0] * len(activities)
+    if waits < (_WAITING_SHARE if is_often else _ALWAYS_SHARE) * len(activities):
         return None
     return Sign(
         Role.DATA,
@@ -215,7 +221,7 @@ def is_beating(tracked: TrackedConnection) -> bool:
 
 
 def has_rhythm(tracked: TrackedConnection) -> bool:
-    """Whether small requests go over it every few seconds, each answered at once."""
+    """Whether small requests go over it every few seconds, nearly each answered at once."""
     uses = uses_of(tracked)
     last = uses[-_RECENT:]
     if len(last) < _LEAST_RHYTHM or any(

@@ -11,6 +11,7 @@ from exporter.core.classifier import (
     Standing,
     classify,
 )
+from exporter.core.signs import Sign
 from exporter.core.tracker import TrackedConnection
 from exporter.model import (
     Attribution,
@@ -225,3 +226,10 @@ def test_without_any_sign_the_answer_is_unknown_and_says_why():
     assert verdict.confidence is Confidence.NONE
     assert "more than one role" in verdict.evidence[0]
     assert "too young" in classed(tracked(age=2.0)).evidence[0]
+
+
+def test_where_metrics_tell_whose_it_is_and_not_what_for_the_signs_decide():
+    sign = Sign(Role.COORDINATOR, Confidence.STRONG, "it beats")
+    verdict = classed(tracked(), standing(Role.UNKNOWN, sign=sign))
+    assert (verdict.role, verdict.confidence) == (Role.COORDINATOR, Confidence.STRONG)
+    assert classed(tracked(), standing(Role.DATA, sign=sign)).role is Role.DATA
