@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_java", "chosen_settings", "spark_session"]
+__all__ = ["check_java", "chosen_settings", "defaults_file", "spark_session"]
 
 import os
 import re
@@ -89,9 +89,10 @@ def spark_session(
         # there is a way to it. Without this the cluster's job would run on local[*].
         SparkContext._ensure_initialized()  # noqa: SLF001 -- PySpark has no other way
     conf = SparkConf()
-    given = dict(conf.getAll())
-    chosen = chosen_settings(given, master=master, memory=memory)
-    if _MASTER not in given:
+    given = defaults_file(os.environ) | dict(conf.getAll())
+    submitted = conf.contains(_MASTER)
+    chosen = chosen_settings(given, submitted=submitted, master=master, memory=memory)
+    if not submitted:
         theirs = given.get("spark.jars", "").split(",")
         chosen["spark.jars"] = ",".join(filter(None, [*theirs, *map(str, jar_paths())]))
     for key, value in (chosen | dict(settings or {})).items():
@@ -99,20 +100,34 @@ def spark_session(
     return SparkSession.builder.config(conf=conf).appName(app).getOrCreate()
 
 
-def chosen_settings(given: Mapping[str, str], *, master: str | None, memory: str) -> dict[str, str]:
+def defaults_file(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what stands in Spark's file of defaults: without spark-submit PySpark looks too late.
+
+    One setting a line: a name, space or an equals sign, and its value.
+    """
+    home = environment.get("SPARK_HOME")
+    folder = environment.get("SPARK_CONF_DIR") or (home and f"{home}/conf")
+    path = Path(folder or "/nonexistent") / "spark-defaults.conf"
+    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    found = (re.fullmatch(r"\s*([^#\s=:]+)\s*[\s=:]\s*(.*?)\s*", line) for line in lines)
+    return {match[1]: match[2] for match in found if match}
+
+
+def chosen_settings(
+    given: Mapping[str, str], *, submitted: bool, master: str | None, memory: str
+) -> dict[str, str]:
     """Return what to set beside what the operator has set; pure."""
     chosen = dict(_DEFAULTS)
-    if _MASTER not in given:
-        chosen[_MASTER] = master or "local[*]"
-        if chosen[_MASTER].startswith("local"):
-            chosen |= _LOCAL
-        chosen["spark.driver.memory"] = memory
-        chosen["spark.ui.showConsoleProgress"] = "true" if sys.stderr.isatty() else "false"
+    if not submitted and (master or given.get(_MASTER, "local")).startswith("local"):
+        chosen |= _LOCAL
     chosen = {key: value for key, value in chosen.items() if key not in given} | _ALWAYS
     extensions = [each for each in given.get(_EXTENSIONS, "").split(",") if each]
     if _DELTA not in extensions:
         chosen[_EXTENSIONS] = ",".join([*extensions, _DELTA])
-    if _MASTER not in given:
+    if not submitted:
+        chosen[_MASTER] = master or given.get(_MASTER, "local[*]")
+        chosen["spark.driver.memory"] = memory
+        chosen["spark.ui.showConsoleProgress"] = "true" if sys.stderr.isatty() else "false"
         logging = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
         chosen[_JAVA_OPTIONS] = f"{logging} {given.get(_JAVA_OPTIONS, '')}".strip()
     return chosen

@@ -93,9 +93,9 @@ class Visit:
 def test_it_is_whole_and_asks_for_nothing(browser, report, size):
     with Visit(browser, report, viewport=size) as visit:
         assert visit.page.locator("h1").inner_text() == "Kafka connections of the fleet"
-        assert visit.page.locator("section").count() == 13
+        assert visit.page.locator("section").count() == 10
         plots = visit.page.locator("svg.plot:visible")
-        assert plots.count() == 9
+        assert plots.count() == 6
         assert {plot.get_attribute("class") for plot in plots.all()} == {
             "plot wide" if size is WIDE else "plot narrow"
         }
@@ -142,5 +142,5 @@ def test_hostile_names_are_only_shown(browser, tmp_path):
     with Visit(browser, path, viewport=PHONE) as visit:
         assert visit.complaints == []
         assert visit.requests == [path.as_uri()]
-        assert visit.page.locator("section").count() == 13
+        assert visit.page.locator("section").count() == 10
         assert visit.page.locator("script, iframe, img").count() == 0
