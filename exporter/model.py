@@ -216,6 +216,8 @@ class SocketReading:
     """What the kernel may hold for it, twice of what was asked for; None where nobody asked."""
     is_ipv6: bool | None = None
     """Whether it is an AF_INET6 socket, as a JVM's are for IPv4 addresses, too; None: not told."""
+    keepalive_left_ms: int | None = None
+    """What is left of its keep-alive timer at `at`; None where none runs, or another one does."""
 
     @property
     def outgoing_bytes(self) -> int | None:
@@ -254,7 +256,8 @@ class KernelReading:
     """A whole look at the socket table: never a part of one (that is a SourceError).
 
     `events_complete` is False where destroy events are not available or were lost since the last
-    reading, so that a socket may have gone without one.
+    reading, so that a socket may have gone without one. `keepalive_ms` is what the keep-alive timer
+    of a new connection begins with (net.ipv4.tcp_keepalive_time); None where it is not known.
     """
 
     at: float
@@ -263,6 +266,7 @@ class KernelReading:
     closed: tuple[ClosedSocket, ...] = ()
     events_complete: bool = False
     events_lost: int = 0
+    keepalive_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -476,3 +480,8 @@ class Connection:
     """How long bytes have gone out and none came back; None while nothing is owed."""
     group: ClientGroup | None = None
     """The client that holds it, where the kernel shows that."""
+    unused_seconds: float | None = None
+    """How long nothing has gone over it since the seconds of its opening; None where it was used,
+    is too young, or the kernel's counters prove neither."""
+    idle_limit_seconds: float | None = None
+    """The client's own idle timeout, 0 where it is disabled; None where it is not known."""

@@ -170,7 +170,7 @@ class ClientRule:
     """What the operator knows of clients; `client_id` and `process` are shell patterns.
 
     `connections_max_idle` is the client's idle limit in seconds, 0 for `off`, None where unknown.
-    `instances` is how many clients of a process are meant to exist: more is excess.
+    `instances` is how many clients of a process are meant to exist: the later ones are excess.
     """
 
     client_id: str = "*"
@@ -180,9 +180,9 @@ class ClientRule:
     connections_max_idle: float | None = None
     """The client's `connections.max.idle.ms`; `off` where it is -1."""
     instances: int | None = None
-    """How many clients of one process are meant to exist; more are excess."""
+    """How many clients of one process are meant to exist; the later ones are excess."""
     connections_per_broker: int | None = None
-    """How many connections to one broker are meant to be, where the library's rule is wrong."""
+    """How many connections one client may hold to a broker, where the library's rule is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +279,7 @@ class ClassSettings:
     """Longest life of a connection without a Kafka conversation that still is a probe."""
     # Three reads of a client's metrics at their default interval.
     excess_after: float = 30.0
-    """A connection that no client's metrics claim is excess once it is older than this."""
+    """A client that is one too many is excess once it has been seen for so long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,8 @@ class Timing(NamedTuple):
     longest_idle: float
     round_trip: float | None
     """Of the connection that was used last: an idle one's is as old as its last byte."""
+    unused: int = 0
+    """Connections that have carried nothing since the seconds of their opening."""
 
 
 class OpenFiles(NamedTuple):

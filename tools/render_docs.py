@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from exporter.sinks.catalogue import CATALOGUE
 from journal_schema import definitions as journal_definitions
 from spark_rollups.report.openmetrics import METRICS as FLEET_METRICS
-from tools import chart_files, configuration_reference
+from tools import alert_pages, chart_files, configuration_reference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +64,8 @@ def _pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "architecture.md", _filled(DOCS / "architecture.md", _modules())
     yield DOCS / "journal.md", _filled(DOCS / "journal.md", _journal())
     yield DOCS / "fleet.md", _filled(DOCS / "fleet.md", _fleet_metrics())
+    yield from alert_pages.pages()
+    # Last: the chart has copies of what was written before.
     yield from chart_files.pages()
 
 

@@ -24,13 +24,14 @@ group by ($target) (last_over_time(brokerwire_build_info[1d]))""",
             "1d": "which targets are agents is known from what they said of themselves within a"
             " day, not from the name of a job",
         },
-        fire_after=Timing(300.0, "a pod that restarts or moves is back by then"),
+        fire_after=Timing(300.0, "a pod that restarts or moves is back within five minutes"),
         keep_firing_for=Timing(300.0, "an agent in a crash loop is up now and then"),
+        counts_connections=False,
         labels=(),
-        summary="An agent cannot be scraped: its clients are not watched",
+        summary="Agent is down",
         description="{{ $labels.job }} at {{ $labels.instance }} does not answer"
         " (up is {{ $value }}).",
-        remedy="Look at the container's state and log; try brokerwire config check on its file.",
+        remedy="Check the container's state and log, and run brokerwire config check on its file.",
         dashboard=_DASHBOARD,
     ),
     AlertSpec(
@@ -42,14 +43,17 @@ last_over_time(brokerwire_source_errors_total[$gap]) > 0
 and
 last_over_time(brokerwire_source_up[$gap]) == 0""",
         reasons={"gap": GAP},
-        fire_after=Timing(300.0, "a client that restarts serves its metrics again by then"),
+        fire_after=Timing(
+            300.0, "a client that restarts serves its metrics again within that time"
+        ),
         keep_firing_for=Timing(300.0, "a source that fails now and then is one trouble"),
         labels=("source", "kind"),
-        summary="A source cannot be read",
+        summary="Source cannot be read",
         description="{{ $labels.source }} ({{ $labels.kind }}) cannot be read;"
-        ' {{ printf "%.0f" $value }} reads have failed since the agent\'s start.',
-        remedy="The agent's page and log have the message: do what it says; until then connections"
-        " are classed without this source.",
+        ' {{ printf "%.0f" $value }} reads have failed since the agent started.',
+        remedy="Follow the error message on the agent's page or in its log. Until then connections"
+        " are classified without this source.",
+        counts_connections=False,
         dashboard=_DASHBOARD,
     ),
     AlertSpec(
@@ -66,11 +70,12 @@ time() - max_over_time(brokerwire_last_poll_timestamp_seconds[$gap]) > $poll_age
         fire_after=Timing(60.0, "the age itself has waited for five minutes"),
         keep_firing_for=Timing(300.0, "a poll that gets through now and then is no recovery"),
         labels=(),
-        summary="An agent serves, but has not read the socket table for long",
+        summary="Agent data is stale",
         description="{{ $labels.instance }} last read the socket table"
         " {{ $value | humanizeDuration }} ago.",
-        remedy="Look at the agent's log: permission denied, a kernel without sock_diag, or a"
-        " machine without CPU for it. Compare the clocks of the agent and of Prometheus.",
+        remedy="Check the agent's log (permission denied, no sock_diag in the kernel, no CPU time)"
+        " and the clocks of the agent and of Prometheus.",
+        counts_connections=False,
         dashboard=_DASHBOARD,
     ),
 )

@@ -17,6 +17,7 @@ from exporter.alerts.words import (
     held,
     told,
 )
+from exporter.model import ConnectionClass
 from exporter.snapshot import Severity
 
 _GROUP = "brokerwire.brokers"
@@ -42,13 +43,15 @@ BROKERS = (
             300.0,
             f"{MORE_THAN_A_SCRAPE}; request.timeout.ms (30 s) ends one whose old address is silent",
         ),
-        keep_firing_for=Timing(600.0, "an agent that restarts has to learn the brokers anew"),
+        keep_firing_for=Timing(600.0, "an agent that restarts has to learn the brokers again"),
         labels=CLIENT_BROKER,
-        summary="Connections to an address that is no longer the broker's",
+        summary="Connections to an address that no longer belongs to the broker",
         description=f"{WHO} holds {COUNT} connections to {BROKER}, which has moved.",
-        remedy="Shorten request.timeout.ms and metadata.max.age.ms, or restart the client; check"
-        " that the old address does not answer any more.",
+        remedy="Reduce request.timeout.ms and metadata.max.age.ms, or restart the client; check"
+        " that nothing answers on the old address.",
         dashboard=_DASHBOARD,
+        connection_class=ConnectionClass.STALE,
+        least="stale_connections",
     ),
     AlertSpec(
         name="KafkaClientBrokerUnreachable",
@@ -69,7 +72,7 @@ or
   ) > 0
 )""",
         reasons={
-            "connecting_connections": "a connection that gets through does so in milliseconds",
+            "connecting_connections": "a TCP handshake takes milliseconds",
             "failed_connects": "a client that needs the broker tries every second (Java) or every"
             " ten (librdkafka); one that gave up stays below",
             "gap": GAP,
@@ -82,13 +85,15 @@ or
             300.0, "a network that comes and goes is one outage until it has held for so long"
         ),
         labels=BROKER_ONLY,
-        summary="Connecting to a broker does not get through",
-        description="{{ $labels.broker }} does not take connections: "
-        f"{COUNT} attempts are under way or failed in the last minutes, and none got through.",
-        remedy="Check that the broker runs and listens there and that network policies and security"
-        " groups let its port through; an advertised listener that clients cannot reach looks just"
-        " so.",
+        summary="Broker unreachable",
+        description="{{ $labels.broker }} does not accept connections: "
+        f"{COUNT} attempts are in progress or failed in the last minutes, none succeeded.",
+        remedy="Check that the broker runs and listens on this address, that network policies and"
+        " security groups allow its port, and that its advertised.listeners are reachable from the"
+        " client.",
         dashboard=_DASHBOARD,
+        connection_class=ConnectionClass.CONNECTING,
+        least="connecting_connections",
     ),
     AlertSpec(
         name="KafkaClientFrozenPeer",
@@ -98,7 +103,7 @@ or
         reasons={"gap": GAP},
         fire_after=Timing(
             300.0,
-            f"{MORE_THAN_A_SCRAPE}; garbage collection and live migration are over by then",
+            f"{MORE_THAN_A_SCRAPE}; garbage collection and live migration take less",
         ),
         keep_firing_for=Timing(
             600.0,
@@ -106,11 +111,12 @@ or
             " health for 15 s each time",
         ),
         labels=CLIENT_BROKER,
-        summary="Requests go out, nothing comes back",
+        summary="Broker not responding to requests",
         description=f"{BROKER} does not answer {WHO} on {COUNT} connections.",
-        remedy="The broker accepts and does not answer: look at its process (stopped, long garbage"
-        " collection, full disk). The client gives up after request.timeout.ms.",
+        remedy="Check the broker's process: stopped, in a long garbage collection, or out of disk"
+        " space. The client gives up after request.timeout.ms.",
         dashboard=_DASHBOARD,
+        reads_findings=True,
     ),
     AlertSpec(
         name="KafkaClientReconnectStorm",
@@ -139,12 +145,13 @@ or
         ),
         keep_firing_for=Timing(600.0, "storms come in waves, as far apart as the clients' backoff"),
         labels=BROKER_ONLY,
-        summary="A broker drops its clients' connections as fast as they come",
-        description=f"{{{{ $labels.broker }}}} ended {COUNT} connections in a few minutes, each of"
-        " them several times over.",
-        remedy="Look at the broker: a crash loop, max.connections or authentication that fails."
-        " Raise reconnect.backoff.max.ms of the clients so that it can recover.",
+        summary="Reconnect storm: a broker keeps dropping its clients' connections",
+        description=f"{{{{ $labels.broker }}}} ended {COUNT} connections within a few minutes,"
+        " several times as many as it ever held.",
+        remedy="Check the broker for a crash loop, max.connections or failing authentication."
+        " Increase reconnect.backoff.max.ms of the clients so that it can recover.",
         dashboard=_DASHBOARD,
+        least="storm_connections",
     ),
     AlertSpec(
         name="KafkaClientBrokerNearMaxConnections",
@@ -165,12 +172,13 @@ or
         ),
         keep_firing_for=Timing(600.0, "a number of connections goes up and down with every job"),
         labels=BROKER_ONLY,
-        summary="A broker's max.connections is nearly used up",
-        description=f"The clients that are watched hold {COUNT} connections to"
-        " {{ $labels.broker }}.",
-        remedy="Find the waste first (classes zombie, excess, half_closed); then raise"
-        " max.connections or add brokers.",
+        summary="Broker is close to max.connections",
+        description=f"The monitored clients hold {COUNT} connections to {{{{ $labels.broker }}}}.",
+        remedy="Remove wasted connections first (classes zombie, excess, half_closed); then"
+        " increase max.connections or add brokers.",
         dashboard=_DASHBOARD,
+        least="near_limit_percent",
+        counts_connections=False,
         given="max_connections",
         expression_if_given=f"{_HELD_BY_ALL} >= $max_connections * $near_limit_percent / 100",
     ),
@@ -190,11 +198,13 @@ or
         fire_after=Timing(600.0, "old and new clients of one address overlap for some minutes"),
         keep_firing_for=Timing(600.0, "a number of connections goes up and down with every job"),
         labels=BROKER_ONLY,
-        summary="A client's address has nearly used up max.connections.per.ip",
+        summary="Client address is close to max.connections.per.ip",
         description=f"One address holds {COUNT} connections to {{{{ $labels.broker }}}}.",
-        remedy="Share clients within the process; then raise max.connections.per.ip, or"
+        remedy="Share clients within the process; then increase max.connections.per.ip, or"
         " max.connections.per.ip.overrides for this address.",
         dashboard=_DASHBOARD,
+        least="near_limit_percent",
+        counts_connections=False,
         given="max_connections_per_ip",
         expression_if_given=(
             f"{_HELD_BY_ONE} >= $max_connections_per_ip * $near_limit_percent / 100"

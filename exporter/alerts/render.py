@@ -88,7 +88,7 @@ def _group(name: str, rules: Iterator[Iterator[str]]) -> str:
 def _alert_lines(spec: AlertSpec, settings: RuleSettings) -> Iterator[str]:
     yield f"      - alert: {spec.name}"
     for name, why in spec.reasons.items():
-        if f"${name}" not in spec.expression and f"[{name}]" not in spec.expression:
+        if spec.given == name and getattr(settings.thresholds, name) is None:
             continue
         yield from _comment(_number(name, why, settings.thresholds))
     yield "        expr: |-"

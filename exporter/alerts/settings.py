@@ -30,7 +30,13 @@ class Thresholds:
     zombie_connections: int = 1
     """So many zombies of one client to one broker, or more."""
     excess_connections: int = 1
-    """So many connections more than one client needs to one broker."""
+    """So many connections of clients that a process does not need."""
+    unused_connections: int = 3
+    """So many connections of a process that have carried nothing since they were opened."""
+    unused_percent: int = 50
+    """At least this share of a process's connections must be unused."""
+    client_instances: int = 10
+    """So many producers, or other clients that are no consumers, in one process."""
     half_closed_connections: int = 1
     """So many connections that the broker has closed and one client has not."""
     ghost_descriptors: int = 1
@@ -38,9 +44,9 @@ class Thresholds:
     stale_connections: int = 1
     """So many connections to an address that is no longer the broker's."""
     churn_connections: int = 4
-    """So many connections that came and went by one pattern."""
+    """So many connections opened and closed by one pattern."""
     connecting_connections: int = 1
-    """So many attempts to one broker that are under way and not through."""
+    """So many connection attempts to one broker in progress."""
     failed_connects: int = 4
     """So many attempts to one broker that failed in five minutes."""
     storm_rounds: int = 3
@@ -50,7 +56,7 @@ class Thresholds:
     storm_window: float = 300.0
     """A storm is looked for in so long; five scrapes or more."""
     efficiency_percent: int = 50
-    """A client below this share of useful connection-seconds in `efficiency_window` wastes."""
+    """A client below this share of useful connection-seconds in `efficiency_window` is wasteful."""
     efficiency_window: float = 3600.0
     """A client's efficiency is that of so long; a finding waits for half of it."""
     wasted_connections: int = 1
@@ -67,7 +73,12 @@ class Thresholds:
     """A poll older than this is too old."""
 
     def __post_init__(self) -> None:
-        for key in ("efficiency_percent", "descriptor_percent", "near_limit_percent"):
+        for key in (
+            "unused_percent",
+            "efficiency_percent",
+            "descriptor_percent",
+            "near_limit_percent",
+        ):
             if getattr(self, key) > _HIGHEST_PERCENT:
                 raise ValueError(f"`{key}` must be a whole number from 1 to 100")
         for key in ("storm_window", "efficiency_window"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from exporter.model import ConnectionClass
     from exporter.snapshot import Severity
 
 
@@ -29,6 +30,7 @@ class AlertSpec:
     itself; the scrape's own (`namespace`, `pod`, `job`, `instance`) come with the series.
     `description` is a Prometheus template; `remedy` follows it. `given` names a threshold without
     a default, which the agents know; where an operator gives it, `expression_if_given` is taken.
+    A finding of the same name has the severity, the summary and the remedy from here, too.
     """
 
     name: str
@@ -45,6 +47,14 @@ class AlertSpec:
     dashboard: str
     given: str = ""
     expression_if_given: str = ""
+    connection_class: ConnectionClass | None = None
+    """The class of connection that is this finding by itself."""
+    least: str = ""
+    """The threshold that a finding's value must reach to be an alert; "" where any value is one."""
+    counts_connections: bool = True
+    """Whether a finding's value is a number of connections, and not a percentage or an age."""
+    reads_findings: bool = False
+    """Whether the rule reads what the agent found within `gap`, and not the figures themselves."""
 
     @property
     def runbook(self) -> str:

@@ -13,6 +13,8 @@ __all__ = [
     "KNOWN",
     "MORE_THAN_A_SCRAPE",
     "OF_KNOWN",
+    "PROCESS",
+    "PROCESS_ONLY",
     "WHO",
     "held",
     "told",
@@ -21,6 +23,7 @@ __all__ = [
 CLIENT = ("client_id", "client_kind", "process")
 CLIENT_BROKER = (*CLIENT, "broker_id", "broker")
 BROKER_ONLY = ("broker",)
+PROCESS_ONLY = ("process",)
 
 # A broker counts what it has accepted and not ended.
 HELD = 'class!~"connecting|half_closed|ghost"'
@@ -32,8 +35,9 @@ KNOWN = f'{OF_KNOWN},class!~"unknown|connecting"'
 # Templates of Prometheus: a label that is missing reads as "".
 WHO = (
     "{{ if $labels.client_id }}{{ $labels.client_kind }} {{ $labels.client_id }} in {{ end }}"
-    '{{ or $labels.process "a process that could not be told" }}'
+    '{{ or $labels.process "unknown process" }}'
 )
+PROCESS = '{{ or $labels.process "unknown process" }}'
 BROKER = (
     "{{ if $labels.broker_id }}broker {{ $labels.broker_id }} ({{ $labels.broker }})"
     "{{ else }}{{ $labels.broker }}{{ end }}"

@@ -27,8 +27,8 @@ examples:
   brokerwire explain 10.0.1.3:9092                 all connections to a broker
   brokerwire explain orders-producer --agent http://127.0.0.1:10920
 
-It says what a connection is, on what that rests, what will close it and when, and which setting
-to change."""
+It shows a connection's owner, its class with the evidence, what will close it and when, and which
+setting to change."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -36,7 +36,7 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "explain",
         help="say why a connection is there and what will close it",
-        description="Say of a client's connections, or of one, what, why, until when.",
+        description="Explain connections: class, evidence, and what will close them.",
         epilog=EPILOG,
     )
     parser.add_argument("what", metavar="WHAT", help="a client.id, or a local or remote ip:port")
@@ -86,23 +86,23 @@ def _paragraph(record: Mapping[str, Any]) -> str:
         who += f", {connection.client_kind} {connection.client_id!r}"
     node = "" if connection.node_id is None else f", node {connection.node_id}"
     lines = [
-        f"{connection.local} -> {connection.remote}  {connection.connection_class}",
-        *_fields("whose", [f"{who}{node}"]),
-        *_fields("what", [told.what]),
-        *_fields("why", told.why),
-        *_fields("sure", [f"{connection.confidence}{_twins(connection.equals)}"]),
+        f"{connection.local} -> {connection.remote}",
+        *_fields("owner", [f"{who}{node}"]),
+        *_fields("class", [f"{connection.connection_class}: {told.meaning}"]),
+        *_fields("evidence", told.evidence),
+        *_fields("confidence", [f"{connection.confidence}{_twins(connection.equals)}"]),
         *_fields("closes", [told.closes]),
-        *_fields("change", [told.change]),
+        *_fields("recommendation", [told.recommendation]),
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
 def _twins(equals: Sequence[str]) -> str:
-    return f"; no figure tells it from {', '.join(equals[:5])}" if equals else ""
+    return f"; indistinguishable from {', '.join(equals[:5])}" if equals else ""
 
 
 def _fields(name: str, values: Sequence[str]) -> list[str]:
     return [
-        f"  {name + ':' if place == 0 else '':<8}{printable(value, LONGEST_LINE)}"
+        f"  {name + ':' if place == 0 else '':<16}{printable(value, LONGEST_LINE)}"
         for place, value in enumerate(values)
     ]

@@ -111,7 +111,7 @@ def report(document: Document, *, each: bool = False, width: int = 200) -> Group
         parts.append(clients)
     parts.append(summary_text(document))
     if document["findings"]:
-        parts += [Text(), Text("What to change", style="bold"), findings_table(document)]
+        parts += [Text(), Text("Recommendations", style="bold"), findings_table(document)]
     if document["connections"] and (ending := ending_text(document)):
         parts += [Text(), ending] if document["findings"] else [ending]
     return Group(*parts)  # type: ignore[arg-type] # rich has no public name for "renderable"

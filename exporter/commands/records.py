@@ -79,6 +79,7 @@ def _connection(record: Mapping[str, Any]) -> Connection:
         expected_rule=record["expected_rule"],
         close_expected=str(record["close_expected"]),
         closes_in_seconds=_seconds(record["closes_in_seconds"]),
+        unused_seconds=_seconds(record.get("unused_seconds")),
     )
 
 

@@ -26,8 +26,17 @@ if TYPE_CHECKING:
     from exporter.commands.looking import Document
 
 WIDE, MEDIUM, NARROW = 200, 110, 90
-_LEAST_WIDTHS = {"BROKER": 17, "CLASS": 12, "ROLE": 11, "N": 3, "IDLE": 7, "OUT": 7, "IN": 7}
-_FIGURES = {"HELD", "EXPECTED", "N", "IDLE", "OUT", "IN"}
+_LEAST_WIDTHS = {
+    "BROKER": 17,
+    "CLASS": 12,
+    "ROLE": 11,
+    "N": 3,
+    "IDLE": 7,
+    "UNUSED": 6,
+    "OUT": 7,
+    "IN": 7,
+}
+_FIGURES = {"HELD", "EXPECTED", "N", "IDLE", "UNUSED", "OUT", "IN"}
 WASTE = frozenset({"ghost", "half_closed", "stale", "zombie", "excess"})
 PASSING = frozenset({"bootstrap", "connecting", "probe", "unknown"})
 _ORDER = {str(each): place for place, each in enumerate(ConnectionClass)}
@@ -89,7 +98,7 @@ def connections_table(document: Document, *, each: bool = False, width: int = WI
 
 def _layout(width: int, *, each: bool) -> list[str]:
     columns = ["CLIENT", "BROKER", "HELD", "EXPECTED", "CLASS", "ROLE"]
-    columns += ["LOCAL" if each else "N", "IDLE", "OUT", "IN"]
+    columns += ["LOCAL" if each else "N", "IDLE", "UNUSED", "OUT", "IN"]
     if width < MEDIUM:
         columns.remove("CLIENT")
     if width < NARROW:
@@ -151,9 +160,18 @@ def _cells(row: _Row, members: Sequence[_Record]) -> dict[str, Text]:
         "ROLE": Text(role),
         "N": Text(str(len(members))),
         "IDLE": Text(duration_text(max(idle, default=None))),
+        "UNUSED": Text(_unused(members)),
         "OUT": Text(bytes_text(_sum(members, "outgoing_bytes"))),
         "IN": Text(bytes_text(_sum(members, "incoming_bytes"))),
     }
+
+
+def _unused(members: Sequence[_Record]) -> str:
+    """Say for how long one connection, or how many of several, have been unused since opening."""
+    unused = [one["unused_seconds"] for one in members if one.get("unused_seconds") is not None]
+    if len(members) == 1:
+        return duration_text(unused[0]) if unused else ""
+    return str(len(unused)) if unused else ""
 
 
 def _sum(members: Iterable[_Record], name: str) -> int | None:
@@ -205,6 +223,9 @@ def summary_text(document: Document) -> Text:
     text = Text(f"{total} connection{'' if total == 1 else 's'}", style="bold")
     if any(entry.get("expected") is not None for entry in document["expected"]):
         text.append(f", {number_text(summary.get('expected'))} expected")
+    unused = sum(one.get("unused_seconds") is not None for one in document["connections"])
+    if unused:
+        text.append(f", {unused} unused since they were opened", style="bold yellow")
     for name in sorted(by_class, key=lambda name: _ORDER.get(name, len(_ORDER))):
         text.append(", ")
         text.append(f"{by_class[name]} {printable(name, LONGEST_NAME)}", style=_style(name))
@@ -219,7 +240,7 @@ def summary_text(document: Document) -> Text:
 
 
 def findings_table(document: Document) -> Table:
-    """Return what to change: each kind of finding once, with its remedy and some examples."""
+    """Return each kind of finding once, with its recommendation and some examples."""
     kinds: dict[str, list[_Record]] = defaultdict(list)
     for finding in document["findings"]:
         key = f"{finding.get('name')}/{finding.get('summary')}/{finding.get('remedy')}"
@@ -232,7 +253,7 @@ def findings_table(document: Document) -> Table:
             text.append(f"\n{_line(member.get('description'))}", style="not bold")
         if len(members) > MOST_EXAMPLES:
             text.append(f"\nand {len(members) - MOST_EXAMPLES} more like this", style="not bold")
-        text.append(f"\n-> {_line(members[0].get('remedy'))}", style="not bold green")
+        text.append(f"\nRecommendation: {_line(members[0].get('remedy'))}", style="not bold green")
         table.add_row(
             Text(printable(severity, LONGEST_NAME), style=_SEVERITY_STYLES.get(severity, "")), text
         )

@@ -1,4 +1,4 @@
-"""Connections that come and go for no good, and the setting that makes them.
+"""Connections that are opened and closed again and again, and the setting that causes it.
 
 Each cause has a shape of its own (who closes, how long they live, how many end at once), measured
 in KAFKA_CLIENTS S4, S6, S9 and S10. Time is counted in moments: what ends within a second, such as
@@ -14,15 +14,18 @@ from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import mean, median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from exporter.alerts.churn import BROKER_IDLE, METADATA, PER_REQUEST, PROBE, UNCLEAR
+from exporter.core.findings import finding_of_alert
 from exporter.model import ClosedBy
-from exporter.snapshot import ClientBroker, Finding, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from exporter.alerts.churn import ChurnCause
     from exporter.core.endings import ClosedConnection
+    from exporter.snapshot import ClientBroker, Finding
 
     Ending = tuple[ClientBroker, ClosedConnection]
 
@@ -49,38 +52,11 @@ SHORT_LIFE_SECONDS = 60.0
 # connection, 58 to 177 bytes with short names (KAFKA_CLIENTS S6).
 REFRESH_SEGMENTS = 4
 
-# More clients of one process with the same trouble are told in one finding.
+# More clients of one process with the same cause are put into one finding.
 MOST_NAMED = 5
 
-
-class _Cause(NamedTuple):
-    name: str
-    text: str
-    remedy: str
-
-
-_PER_REQUEST = _Cause(
-    "client per request",
-    "clients that live {life:.1f} s: one is made for each request or job",
-    "Make one client per process and share it: each one connects and authenticates anew.",
-)
-_BROKER_IDLE = _Cause(
-    "broker idle limit",
-    "the broker closes them after {life:.1f} s and the client connects again",
-    "Keep the broker's connections.max.idle.ms (10 minutes by default) above the client's (9).",
-)
-_METADATA = _Cause(
-    "metadata refresh",
-    "unused for {life:.1f} s the client closes them, and the next metadata refresh connects again",
-    "Set metadata.max.age.ms below connections.max.idle.ms: the refresh keeps one connection open.",
-)
-_UNCLEAR = _Cause(
-    "unclear",
-    "clients that are made again and again, or idle closing against metadata refreshes;"
-    " they live {life:.1f} s",
-    "Give the agent the client's metrics, which tell. Share one client per process; set"
-    " metadata.max.age.ms below connections.max.idle.ms.",
-)
+# A life between two polls is known to within the events' delay.
+LEAST_LIFE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +81,7 @@ class _Run:
 def find_churn(
     closed: Iterable[Ending], now: float, failed_connects: int = LEAST_MOMENTS
 ) -> list[Finding]:
-    """Return a finding for every client and cause whose connections come and go.
+    """Return a finding for every client and cause with churn.
 
     So many attempts that fail make a broker that cannot be reached: the operator's own threshold.
     """
@@ -143,19 +119,11 @@ def _run(endings: Sequence[Ending]) -> _Run:
 def _probe(broker: str, run: _Run, now: float) -> list[Finding]:
     if not run.is_pattern(now):
         return []
-    return [
-        Finding(
-            name="KafkaClientConnectionChurn",
-            severity=Severity.INFO,
-            labels={"broker": broker, "cause": "probe"},
-            summary="Something connects to a broker without speaking Kafka",
-            description=f"{len(run.endings)} connections to {broker}, one each"
-            f" {run.period:.1f} s, none with a Kafka conversation: a TCP health probe.",
-            remedy="Probe less often, or ask an AdminClient that is kept open: each connection"
-            " counts against the broker's max.connection.creation.rate.",
-            value=float(len(run.endings)),
-        )
-    ]
+    text = (
+        f"{len(run.endings)} connections to {broker}, one every {run.period:.1f} s: {PROBE.text}."
+    )
+    labels = {"broker": broker, "cause": PROBE.name}
+    return [_finding_of(PROBE, labels, text, run.endings)]
 
 
 def _refused(broker: str, run: _Run, now: float, failed_connects: int) -> list[Finding]:
@@ -163,19 +131,12 @@ def _refused(broker: str, run: _Run, now: float, failed_connects: int) -> list[F
     least = max(2, min(LEAST_MOMENTS, failed_connects))
     if len(run.endings) < failed_connects or not run.is_pattern(now, least):
         return []
-    return [
-        Finding(
-            name="KafkaClientBrokerUnreachable",
-            severity=Severity.CRITICAL,
-            labels={"broker": broker},
-            summary="Connecting to a broker does not get through",
-            description=f"{len(run.endings)} connections to {broker} did not get through, the last"
-            f" {now - run.moments[-1]:.0f} s ago.",
-            remedy="Check that the broker runs and listens there; clients try again after"
-            " reconnect.backoff.ms, in the end every reconnect.backoff.max.ms.",
-            value=float(len(run.endings)),
-        )
-    ]
+    text = (
+        f"{len(run.endings)} connection attempts to {broker} failed, the last"
+        f" {now - run.moments[-1]:.0f} s ago."
+    )
+    count = float(len(run.endings))
+    return [finding_of_alert("KafkaClientBrokerUnreachable", {"broker": broker}, text, count)]
 
 
 def _clients(endings: Sequence[Ending], now: float) -> list[Finding]:
@@ -185,7 +146,7 @@ def _clients(endings: Sequence[Ending], now: float) -> list[Finding]:
         named[ending[0].client_id].append(ending)
     unnamed = named.pop("", [])
     single = [run for run in map(_run, named.values()) if len(run.moments) < LEAST_MOMENTS]
-    found: dict[_Cause, list[_Run]] = defaultdict(list)
+    found: dict[ChurnCause, list[_Run]] = defaultdict(list)
     for run in map(_run, named.values()):
         if run.is_pattern(now) and (cause := _cause(run, is_one_client=True)):
             found[cause].append(run)
@@ -198,8 +159,8 @@ def _clients(endings: Sequence[Ending], now: float) -> list[Finding]:
     return [finding for cause, runs in found.items() for finding in _findings(cause, runs)]
 
 
-def _cause(run: _Run, *, is_one_client: bool) -> _Cause | None:
-    """Tell the cause from who closes, how long they live and how many end at once."""
+def _cause(run: _Run, *, is_one_client: bool) -> ChurnCause | None:
+    """Return the cause, from who closes, how long they live and how many end at once."""
     ended = [each for _key, each in run.endings]
     life = median(each.lifetime_seconds for each in ended)
     alike = [each for each in ended if _is_near(each.lifetime_seconds, life)]
@@ -207,16 +168,16 @@ def _cause(run: _Run, *, is_one_client: bool) -> _Cause | None:
     told = sum(each.closed_by is not ClosedBy.UNKNOWN for each in ended)
     by_broker = sum(each.closed_by is ClosedBy.BROKER for each in alike)
     if by_broker and by_broker >= MOST * told and len(alike) >= MOST * len(ended):
-        return _BROKER_IDLE
+        return BROKER_IDLE
     if life <= SHORT_LIFE_SECONDS and _is_per_request(run, ended):
-        return _PER_REQUEST
+        return PER_REQUEST
     if len(alike) < MOST * len(ended):
         return None
     at_once = len(ended) / len(run.moments)
     small = sum(_is_refresh(each) for each in alike)
     if small < MOST * len(ended):
-        return _PER_REQUEST if life <= SHORT_LIFE_SECONDS and at_once > 1 else None
-    return _METADATA if is_one_client and at_once <= 1 / MOST else _UNCLEAR
+        return PER_REQUEST if life <= SHORT_LIFE_SECONDS and at_once > 1 else None
+    return METADATA if is_one_client and at_once <= 1 / MOST else UNCLEAR
 
 
 def _is_per_request(run: _Run, ended: Sequence[ClosedConnection]) -> bool:
@@ -238,14 +199,14 @@ def _is_near(life: float, usual: float) -> bool:
     return abs(life - usual) <= max(POLL_SECONDS, SAME_LIFE * usual)
 
 
-def _findings(cause: _Cause, runs: Sequence[_Run]) -> list[Finding]:
+def _findings(cause: ChurnCause, runs: Sequence[_Run]) -> list[Finding]:
     """Make a finding for each client, or one for all where there are many."""
     if len(runs) > MOST_NAMED:
         return [_finding(cause, [e for run in runs for e in run.endings], runs)]
     return [_finding(cause, run.endings, [run]) for run in runs]
 
 
-def _finding(cause: _Cause, endings: Sequence[Ending], runs: Sequence[_Run]) -> Finding:
+def _finding(cause: ChurnCause, endings: Sequence[Ending], runs: Sequence[_Run]) -> Finding:
     key = endings[-1][0]
     ids = {key.client_id for key, _ended in endings}
     lone = key.client_id if len(ids) == 1 else ""
@@ -255,18 +216,32 @@ def _finding(cause: _Cause, endings: Sequence[Ending], runs: Sequence[_Run]) -> 
         "process": key.process,
         "cause": cause.name,
     }
-    who = repr(lone) if lone else key.process or "a process that could not be told"
+    who = repr(lone) if lone else key.process or "unknown process"
     if len(runs) > 1:
         who = f"{len(runs)} clients in {who}"
     life = median(ended.lifetime_seconds for _key, ended in endings)
     period = mean(run.period for run in runs)
-    return Finding(
-        name="KafkaClientConnectionChurn",
-        severity=Severity.INFO,
-        labels={name: value for name, value in labels.items() if value},
-        summary="Connections come and go",
-        description=f"{who}: {len(endings)} connections ended, {'each ' if len(runs) > 1 else ''}"
-        f"one every {period:.1f} s: {cause.text.format(life=life)}.",
-        remedy=cause.remedy,
-        value=float(len(endings)),
+    text = (
+        f"{who}: {len(endings)} connections closed, {'each ' if len(runs) > 1 else ''}"
+        f"one every {period:.1f} s: {cause.text.format(life=_life_text(life))}."
+    )
+    return _finding_of(cause, labels, text, endings)
+
+
+def _finding_of(
+    cause: ChurnCause, labels: Mapping[str, str], text: str, endings: Sequence[Ending]
+) -> Finding:
+    return finding_of_alert(
+        "KafkaClientConnectionChurn",
+        labels,
+        text,
+        float(len(endings)),
+        remedy=f"{cause.remedy[0].upper()}{cause.remedy[1:]}",
+    )
+
+
+def _life_text(seconds: float) -> str:
+    """Write how long connections live; below a tenth of a second nobody measured more exactly."""
+    return (
+        f"{max(seconds, LEAST_LIFE_SECONDS) * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
     )

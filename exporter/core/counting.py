@@ -52,7 +52,7 @@ class Counting:
         """Take a connection that is new; it is counted once its client is known."""
         remote = tracked.reading.remote
         self._remotes[remote.address].add(remote)
-        if tracked.age_is_exact:
+        if tracked.seen_opening:
             # What was open before the agent was is no surge of its start.
             self._pending_opened[tracked.cookie] = now
 
@@ -64,6 +64,7 @@ class Counting:
             or before.key != view.key
             or before.verdict.connection_class is not verdict.connection_class
             or before.verdict.useful is not verdict.useful
+            or before.was_used is not view.was_used
         ):
             self._recount = True
         if before is not None and before.last_activity_at < view.last_activity_at:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.core.expected import ClientUse, expected_by_broker
 from exporter.core.needs import Need, Needs, client_of
-from exporter.model import ConnectionClass, Role
+from exporter.model import ConnectionClass, Role, TcpState
 from exporter.snapshot import Expectation
 
 if TYPE_CHECKING:
@@ -70,27 +70,46 @@ class Counts:
         }
         useful: Counter[ClientBroker] = Counter()
         uses: dict[tuple[ClientBroker, ClientKey | str], _Use] = {}
+        # Without metrics and groups a client is as many as it has connections to a broker.
+        loose: dict[tuple[ClientBroker, int | str], _Use] = {}
         for view in views:
             by_class = counts.get(view.key)
             if by_class is None:
                 by_class = counts[view.key] = dict(_NO_COUNTS)
             by_class[view.verdict.connection_class] += 1
             useful[view.key] += view.verdict.useful
+            role = _role_in_use(view)
+            if role is None or view.verdict.connection_class in _NOT_EXPECTED:
+                continue
             client = client_of(view)
-            if client is not None and view.verdict.connection_class not in _NOT_EXPECTED:
+            if client is not None:
                 use = uses.setdefault((view.key, client), _Use(view, set()))
-                use.roles.add(view.verdict.role)
-        present = (
-            Need(use.view, expected_by_broker(self._use_of(use.view, use.roles)))
-            for use in uses.values()
-            # Where a client's use of a broker is not known, neither is what it needs there.
-            if use.view.attribution is not None or Role.UNKNOWN not in use.roles
-        )
-        needs = self._needs.update(present, now)
+            else:
+                use = loose.setdefault((view.key, self._loose(view)), _Use(view, set()))
+            use.roles.add(role)
+        known = [self._need(use) for use in uses.values()]
+        needs = self._needs.update([*known, *self._of_loose(loose.values())], now)
         self.expected = _sums(needs)
         self.by_class, self.useful = counts, dict(useful)
         self.rungs = Counter(view.owner.rung for view in views)
         return needs
+
+    def _loose(self, view: View) -> str | int:
+        """Return what tells a client without metrics and groups from the others of its process."""
+        rule = self._rule_of(None, view.owner)
+        # Where the operator says how many connections a client holds, all of them are one client's.
+        return view.cookie if rule is None or rule.connections_per_broker is None else ""
+
+    def _need(self, use: _Use) -> Need:
+        return Need(use.view, expected_by_broker(self._use_of(use.view, use.roles)))
+
+    def _of_loose(self, uses: Iterable[_Use]) -> Iterable[Need]:
+        """Add up what clients need that have no names to be told apart by."""
+        views: dict[ClientBroker, View] = {}
+        for use in uses:
+            views.setdefault(use.view.key, use.view)
+        expected = _sums(self._need(use) for use in uses)
+        return (Need(view, expected[key]) for key, view in views.items())
 
     def _use_of(self, view: View, roles: Iterable[Role]) -> ClientUse:
         attribution = view.attribution
@@ -106,6 +125,22 @@ class Counts:
             ),
             configured=rule.connections_per_broker if rule is not None else None,
         )
+
+
+def _role_in_use(view: View) -> Role | None:
+    """Return what a connection is needed for, None where nobody needs it.
+
+    One without metrics that was used after its opening is needed, whatever for.
+    """
+    role = view.verdict.role
+    unsure = {Role.UNKNOWN, Role.PROBE}
+    if client_of(view) is None:
+        # Whether it has learned its brokers is not known either.
+        unsure.add(Role.BOOTSTRAP)
+    if view.attribution is not None or role not in unsure:
+        return role
+    is_open = view.reading.tcp_state is TcpState.ESTABLISHED
+    return Role.DATA if view.was_used and is_open else None
 
 
 def _sums(needs: Iterable[Need]) -> dict[ClientBroker, Expectation]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from exporter.core.directory import Directory
     from exporter.core.endings import ClosedConnection
     from exporter.core.ledger import Ledger
+    from exporter.core.seniority import OwnerClients
     from exporter.core.tracker import Changes, Tracker
     from exporter.core.view import View
     from exporter.model import (
@@ -200,6 +201,11 @@ class Engine:
     def expected(self) -> Mapping[ClientBroker, Expectation]:
         """What each client whose metrics are known should hold; replaced, never changed."""
         return self._counting.counts.expected
+
+    @property
+    def processes(self) -> Mapping[str, OwnerClients]:
+        """The clients of each process by the owner's key, as of the last look for excess."""
+        return self._looking.processes
 
     @property
     def timings(self) -> Mapping[ClientBroker, Timing]:

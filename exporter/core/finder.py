@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from exporter.alerts.settings import Thresholds
 from exporter.core.churn import find_churn
-from exporter.core.findings import find
+from exporter.core.findings import Held, find
 from exporter.core.limits import find_near_limits
 from exporter.core.watches import EfficiencyWatch, StormWatch
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from exporter.settings import ClassSettings
     from exporter.snapshot import BrokerLimits, Finding, OpenFiles, SourceStatus, Totals
 
-# Findings are made anew when a count changed, at most and at least so often.
+# Findings are made again when a count changed, at most and at least so often.
 FINDINGS_SECONDS = (2.0, 15.0)
 
 
@@ -61,5 +61,17 @@ class Finder:
                 *self._storms.find(engine.counts, closed, now),
                 *self._efficiency.find(totals, now),
             )
-            self._findings = find(engine.connections, sources, self._settings, more)
+            held = Held(
+                processes=engine.processes,
+                threads=engine.groups.threads,
+                expected=engine.expected,
+            )
+            self._findings = find(
+                engine.connections,
+                sources,
+                self._settings,
+                more,
+                held=held,
+                thresholds=self._thresholds,
+            )
         return self._findings

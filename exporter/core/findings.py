@@ -1,26 +1,30 @@
 """What somebody should change: what, whose, why, and which setting.
 
-A finding has the name and the labels of the alert that the bundled rules raise for the same thing.
-Remedies come from how the clients work (KAFKA_CLIENTS), not from wishful thinking.
+A finding has the name and the labels of the alert that the bundled rules raise for the same thing,
+and takes its severity, summary and recommendation from there.
 Pure.
 """
 
 from __future__ import annotations
 
-__all__ = ["find", "remedy_of"]
+__all__ = ["Held", "find", "finding_of_alert", "remedy_of"]
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from exporter.model import ClientKind, ConnectionClass, Library, Role
+from exporter.alerts.catalogue import ALERTS, ALERTS_BY_NAME
+from exporter.alerts.settings import Thresholds
+from exporter.model import ClientKind, ClientThreads, ConnectionClass, Library, Role, TcpState
 from exporter.snapshot import ClientBroker, Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from exporter.core.seniority import OwnerClients
     from exporter.model import Connection
     from exporter.settings import ClassSettings
-    from exporter.snapshot import SourceStatus
+    from exporter.snapshot import Expectation, SourceStatus
 
 # A request that a broker has not answered for so long: longer than any fetch waits by default.
 UNANSWERED_SECONDS = 15.0
@@ -29,64 +33,50 @@ UNANSWERED_SECONDS = 15.0
 # max.poll.interval.ms at most, 5 minutes by default.
 REBALANCE_SECONDS = 330.0
 
-# Clients of one process that come and go belong together; so many instances at once are a pattern.
-MANY_INSTANCES = 20
-
-# So many clients are told by name in one text.
+# So many clients are listed by name in one text.
 MOST_NAMED = 5
 
-
-class _Kind(NamedTuple):
-    name: str
-    severity: Severity
-    summary: str
-    remedy: str
-
-
-_BY_CLASS: Mapping[ConnectionClass, _Kind] = {
-    ConnectionClass.ZOMBIE: _Kind(
-        "KafkaClientZombieConnections",
-        Severity.WARNING,
-        "Connections that nothing will use or close any more",
-        "Set connections.max.idle.ms below the broker's (Java's default is 540000); list one or two"
-        " servers in bootstrap.servers; librdkafka: use 2.10 or later.",
-    ),
-    ConnectionClass.EXCESS: _Kind(
-        "KafkaClientExcessConnections",
-        Severity.WARNING,
-        "More connections than this client needs",
-        "Share one producer per process (it is thread-safe), close clients that are done, and give"
-        " every client a client.id of its own so that its metrics show.",
-    ),
-    ConnectionClass.HALF_CLOSED: _Kind(
-        "KafkaClientHalfClosedConnections",
-        Severity.WARNING,
-        "The broker has closed, the client has not",
-        "Keep calling poll(), or close the client: a consumer that does not poll never sees the"
-        " broker's close. Look for an application thread that is stuck or paused.",
-    ),
-    ConnectionClass.GHOST: _Kind(
-        "KafkaClientGhostDescriptors",
-        Severity.WARNING,
-        "Open descriptors whose sockets are dead: ss and netstat do not show them",
-        "Find the code that keeps a connection after an error without closing it (update the client"
-        " library first); restart the process to free the descriptors.",
-    ),
-    ConnectionClass.STALE: _Kind(
-        "KafkaClientStaleEndpoint",
-        Severity.WARNING,
-        "Connections to an address that is no longer the broker's",
-        "Shorten request.timeout.ms and metadata.max.age.ms, or restart the client; check that the"
-        " old address does not answer any more.",
-    ),
-    ConnectionClass.CONNECTING: _Kind(
-        "KafkaClientBrokerUnreachable",
-        Severity.CRITICAL,
-        "Connecting to a broker does not get through",
-        "Check that the broker runs and that network policies and security groups let its port"
-        " through; an advertised listener that clients cannot reach looks just so.",
-    ),
+_ALERT_OF_CLASS = {
+    alert.connection_class: alert.name for alert in ALERTS if alert.connection_class is not None
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Whose the connections are: what findings about a whole process need beside them.
+
+    `processes` and `threads` are by the owner's key.
+    """
+
+    processes: Mapping[str, OwnerClients] = field(default_factory=dict)
+    threads: Mapping[str, ClientThreads] = field(default_factory=dict)
+    expected: Mapping[ClientBroker, Expectation] = field(default_factory=dict)
+
+
+def finding_of_alert(
+    name: str,
+    labels: Mapping[str, str],
+    description: str,
+    value: float,
+    *,
+    members: Iterable[Connection] = (),
+    remedy: str | None = None,
+) -> Finding:
+    """Return the finding of an alert, with the severity, summary and remedy that it has there.
+
+    `remedy` is the part of the alert's that is about this finding's cause.
+    """
+    alert = ALERTS_BY_NAME[name]
+    return Finding(
+        name=name,
+        severity=alert.severity,
+        labels={name: value for name, value in labels.items() if value},
+        summary=alert.summary,
+        description=description,
+        remedy=alert.remedy if remedy is None else remedy,
+        value=value,
+        cookies=tuple(member.cookie for member in members),
+    )
 
 
 def find(
@@ -94,19 +84,30 @@ def find(
     sources: Iterable[SourceStatus],
     settings: ClassSettings,
     more: Iterable[Finding] = (),
+    *,
+    held: Held | None = None,
+    thresholds: Thresholds | None = None,
 ) -> tuple[Finding, ...]:
     """Return everything that somebody should change, the most severe first.
 
     `more` is what is found elsewhere: churn, limits, and the watches, which remember.
     """
+    held = held or Held()
+    thresholds = thresholds or Thresholds()
+    owned: dict[str, list[Connection]] = defaultdict(list)
+    for connection in connections:
+        owned[connection.owner.key].append(connection)
     findings = [
         *_by_class(connections, settings),
-        *_idle_closing_off(connections),
+        *_idle_timeout_disabled(connections),
         *_frozen(connections),
-        *_many_instances(connections),
         *_sources_down(sources),
         *more,
     ]
+    for members in owned.values():
+        findings += _excess(members, held)
+        findings += _unused(members, thresholds)
+        findings += _many_instances(members, held, thresholds.client_instances)
     order = list(Severity)
     return tuple(
         sorted(findings, key=lambda finding: (order.index(finding.severity), finding.name))
@@ -115,41 +116,40 @@ def find(
 
 def remedy_of(connection_class: ConnectionClass) -> str | None:
     """Return what to change where a class is a finding by itself."""
-    kind = _BY_CLASS.get(connection_class)
-    return None if kind is None else kind.remedy
+    name = _ALERT_OF_CLASS.get(connection_class)
+    return None if name is None else ALERTS_BY_NAME[name].remedy
+
+
+# ---- by client and broker ----------------------------------------------------------------------
 
 
 def _by_class(connections: Iterable[Connection], settings: ClassSettings) -> list[Finding]:
     groups: dict[tuple[ConnectionClass, ClientBroker], list[Connection]] = defaultdict(list)
     for connection in connections:
-        if connection.connection_class not in _BY_CLASS:
+        connection_class = connection.connection_class
+        # Excess is a matter of the whole process.
+        if connection_class not in _ALERT_OF_CLASS or connection_class is ConnectionClass.EXCESS:
             continue
         if (
-            connection.connection_class is ConnectionClass.CONNECTING
+            connection_class is ConnectionClass.CONNECTING
             and connection.age_seconds < settings.connecting_after
         ):
             continue
-        groups[connection.connection_class, _key_of_alert(connection)].append(connection)
-    findings = []
-    for (connection_class, key), members in groups.items():
-        kind = _BY_CLASS[connection_class]
-        findings.append(
-            _finding(
-                kind,
-                key,
-                members,
-                _held(connection_class, key, members),
-            )
+        groups[connection_class, _key_of_alert(connection)].append(connection)
+    return [
+        _finding(
+            _ALERT_OF_CLASS[connection_class], key, members, _holds(connection_class, key, members)
         )
-    return findings
+        for (connection_class, key), members in groups.items()
+    ]
 
 
-def _held(
+def _holds(
     connection_class: ConnectionClass, key: ClientBroker, members: Sequence[Connection]
 ) -> str:
     if connection_class is ConnectionClass.CONNECTING:
         who = ", ".join(sorted({_who(_key(member)) for member in members})[:MOST_NAMED])
-        return f"{_count(members)} of {who} to {key.broker} cannot get through."
+        return f"{_count(members)} of {who} to {key.broker}: TCP handshake not complete."
     return (
         f"{_who(key)} holds {_count(members)} of class {connection_class} to"
         f" {_broker(key)}: {members[0].evidence[0]}."
@@ -163,37 +163,29 @@ def _key_of_alert(connection: Connection) -> ClientBroker:
     return _key(connection)
 
 
-def _idle_closing_off(connections: Iterable[Connection]) -> list[Finding]:
-    """Tell clients whose idle closing is off while they still hold what they will not use."""
-    kind = _Kind(
-        "KafkaClientIdleClosingOff",
-        Severity.INFO,
-        "Idle closing is off: zombies will come",
-        "Remove connections.max.idle.ms=-1 from the client's configuration.",
-    )
+def _idle_timeout_disabled(connections: Iterable[Connection]) -> list[Finding]:
+    """Find Java clients whose idle timeout is disabled; others have none by design."""
     groups: dict[ClientBroker, list[Connection]] = defaultdict(list)
     for connection in connections:
         if (
             connection.library is Library.JAVA
-            and connection.closes_in_seconds is not None
-            and connection.close_expected.endswith("own is off")
+            and connection.tcp_state is TcpState.ESTABLISHED
+            and connection.idle_limit_seconds == 0
         ):
             key = _key(connection)._replace(broker_id="", broker="")
             groups[key].append(connection)
     return [
-        _finding(kind, key, members, f"{_who(key)} never closes an idle connection by itself.")
+        _finding(
+            "KafkaClientIdleClosingOff",
+            key,
+            members,
+            f"{_who(key)} holds {_count(members)} and never closes an idle one.",
+        )
         for key, members in groups.items()
     ]
 
 
 def _frozen(connections: Iterable[Connection]) -> list[Finding]:
-    kind = _Kind(
-        "KafkaClientFrozenPeer",
-        Severity.WARNING,
-        "Requests go out, nothing comes back",
-        "The broker accepts and does not answer: look at its process (stopped, long garbage"
-        " collection, full disk). The client gives up after request.timeout.ms.",
-    )
     waiting = [c for c in connections if (c.unanswered_seconds or 0.0) >= UNANSWERED_SECONDS]
     silent = {connection.broker for connection in waiting if not _may_rebalance(connection)}
     groups: dict[ClientBroker, list[Connection]] = defaultdict(list)
@@ -202,7 +194,7 @@ def _frozen(connections: Iterable[Connection]) -> list[Finding]:
             groups[_key(connection)].append(connection)
     return [
         _finding(
-            kind,
+            "KafkaClientFrozenPeer",
             key,
             members,
             f"{_broker(key)} has not answered {_who(key)} for"
@@ -221,61 +213,136 @@ def _may_rebalance(connection: Connection) -> bool:
     )
 
 
-def _many_instances(connections: Iterable[Connection]) -> list[Finding]:
-    kind = _Kind(
-        "KafkaClientManyInstances",
-        Severity.INFO,
-        "Many clients in one process, each with connections of its own",
-        "Share one producer: it is thread-safe and batches better; consumers need one each.",
+# ---- by process --------------------------------------------------------------------------------
+
+
+def _excess(members: Sequence[Connection], held: Held) -> list[Finding]:
+    """Find a process with clients that it does not need: one finding, whatever they hold."""
+    surplus = [each for each in members if each.connection_class is ConnectionClass.EXCESS]
+    if not surplus:
+        return []
+    owner = members[0].owner
+    brokers = len({each.broker for each in members})
+    text = (
+        f"{_name(owner.name)}: {_clients_text(_clients_of(owner.key, members, held))}"
+        f" {_count(members)} to {brokers} broker{'' if brokers == 1 else 's'},"
+        f" {_needed(members, held)} needed: {surplus[0].evidence[0]}."
     )
-    clients: dict[tuple[str, ClientKind], dict[str, list[Connection]]] = defaultdict(
-        lambda: defaultdict(list)
+    return [_of_process("KafkaClientExcessConnections", owner.name, text, surplus)]
+
+
+def _needed(members: Sequence[Connection], held: Held) -> int:
+    """Return how many connections a process needs; where others have its name, what is not waste.
+
+    Expected numbers are kept by the process's name.
+    """
+    name = members[0].owner.name
+    if sum(each.owner.name == name for each in held.processes.values()) == 1:
+        needed = sum(each.count for key, each in held.expected.items() if key.process == name)
+        if needed:
+            return needed
+    return sum(each.useful for each in members)
+
+
+def _unused(members: Sequence[Connection], thresholds: Thresholds) -> list[Finding]:
+    """Find a process of whose connections many have carried nothing since they were opened."""
+    unused = [each for each in members if each.unused_seconds is not None]
+    open_ones = sum(each.tcp_state is TcpState.ESTABLISHED for each in members)
+    if (
+        len(unused) < thresholds.unused_connections
+        or 100 * len(unused) < thresholds.unused_percent * open_ones
+    ):
+        return []
+    name = members[0].owner.name
+    longest = max(each.unused_seconds or 0.0 for each in unused)
+    text = (
+        f"{_name(name)} holds {_count(members)}, {len(unused)} unused since they were opened, for"
+        f" up to {longest:.0f} s."
     )
-    for connection in connections:
-        if connection.client_id is not None and connection.client_kind is not ClientKind.CONSUMER:
-            name = f"{connection.client_id}/{connection.client_instance}"
-            clients[connection.owner.key, connection.client_kind][name].append(connection)
+    return [_of_process("KafkaClientUnusedConnections", name, text, unused)]
+
+
+def _many_instances(members: Sequence[Connection], held: Held, least: int) -> list[Finding]:
+    """Find a process with many clients of a kind. Consumers need one each, and are not counted."""
+    owner = members[0].owner
     findings = []
-    for (_owner, client_kind), by_name in clients.items():
-        if len(by_name) < MANY_INSTANCES:
+    for kind, count in _clients_of(owner.key, members, held).items():
+        if count < least or kind is ClientKind.CONSUMER:
             continue
-        members = [member for group in by_name.values() for member in group]
-        process = members[0].owner.name
-        key = ClientBroker("", client_kind.value, process, "", "")
-        text = f"{process} runs {len(by_name)} {client_kind}s that hold {_count(members)}."
-        findings.append(_finding(kind, key, members, text))
+        # Whose the connections are that nobody has joined is not known: they are of some of them.
+        theirs = [each for each in members if each.client_kind in {kind, ClientKind.UNKNOWN}]
+        text = f"{_name(owner.name)}: {_clients_text({kind: count})} {_count(theirs)}."
+        labels = {"client_kind": kind.value, "process": owner.name}
+        findings.append(
+            finding_of_alert(
+                "KafkaClientManyInstances", labels, text, float(len(theirs)), members=theirs
+            )
+        )
     return findings
+
+
+def _clients_of(owner: str, members: Iterable[Connection], held: Held) -> dict[ClientKind, int]:
+    """Count the clients of a process by kind: by their metrics, their groups, their threads."""
+    named = {
+        (each.client_kind, each.client_id, each.client_instance)
+        for each in members
+        if each.client_id is not None
+    }
+    counted = Counter(kind for kind, _id, _instance in named)
+    threads = held.threads.get(owner, ClientThreads())
+    for kind, count in (
+        (ClientKind.PRODUCER, threads.producers),
+        (ClientKind.CONSUMER, threads.consumers),
+        (ClientKind.ADMIN, threads.admins),
+    ):
+        counted[kind] = max(counted[kind], count)
+    process = held.processes.get(owner)
+    total = max(0 if process is None else len(process.clients), threads.librdkafka)
+    counted[ClientKind.UNKNOWN] = max(counted[ClientKind.UNKNOWN], total - counted.total())
+    return {kind: count for kind, count in counted.items() if count}
+
+
+def _clients_text(clients: Mapping[ClientKind, int]) -> str:
+    """Say how many clients there are, with the verb: `6 producers and 1 consumer hold`."""
+    words = []
+    for kind, count in clients.items():
+        name = "client" if kind is ClientKind.UNKNOWN else kind.value
+        words.append(f"{count} {name}{'' if count == 1 else 's'}")
+    is_one = list(clients.values()) == [1]
+    return f"{' and '.join(words) or 'clients'} {'holds' if is_one else 'hold'}"
+
+
+def _of_process(
+    name: str, process: str, description: str, members: Sequence[Connection]
+) -> Finding:
+    return finding_of_alert(
+        name, {"process": process}, description, float(len(members)), members=members
+    )
+
+
+# ---- sources -----------------------------------------------------------------------------------
 
 
 def _sources_down(sources: Iterable[SourceStatus]) -> list[Finding]:
     return [
-        Finding(
-            name="BrokerwireSourceDown",
-            severity=Severity.WARNING,
-            labels={"source": source.name, "kind": source.kind},
-            summary="A source cannot be read",
-            description=f"{source.name}: {source.error}",
-            remedy="Do what the message says; until then connections are classed without it.",
-            value=1.0,
+        finding_of_alert(
+            "BrokerwireSourceDown",
+            {"source": source.name, "kind": source.kind},
+            f"{source.name}: {source.error}",
+            1.0,
         )
         for source in sources
         if not source.up and source.error is not None
     ]
 
 
+# ---- words -------------------------------------------------------------------------------------
+
+
 def _finding(
-    kind: _Kind, key: ClientBroker, members: Sequence[Connection], description: str
+    name: str, key: ClientBroker, members: Sequence[Connection], description: str
 ) -> Finding:
-    return Finding(
-        name=kind.name,
-        severity=kind.severity,
-        labels={name: value for name, value in key._asdict().items() if value},
-        summary=kind.summary,
-        description=description,
-        remedy=kind.remedy,
-        value=float(len(members)),
-        cookies=tuple(member.cookie for member in members),
-    )
+    return finding_of_alert(name, key._asdict(), description, float(len(members)), members=members)
 
 
 def _key(connection: Connection) -> ClientBroker:
@@ -290,8 +357,12 @@ def _key(connection: Connection) -> ClientBroker:
 
 def _who(key: ClientBroker) -> str:
     if key.client_id:
-        return f"{key.client_kind} {key.client_id!r} in {key.process or 'an unknown process'}"
-    return key.process or "a process that could not be told"
+        return f"{key.client_kind} {key.client_id!r} in {_name(key.process)}"
+    return _name(key.process)
+
+
+def _name(process: str) -> str:
+    return process or "unknown process"
 
 
 def _broker(key: ClientBroker) -> str:

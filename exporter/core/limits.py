@@ -6,41 +6,24 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["find_near_limits", "finding_of_alert", "held_by_broker"]
+__all__ = ["find_near_limits", "held_by_broker"]
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from exporter.alerts.catalogue import ALERTS_BY_NAME
+from exporter.core.findings import finding_of_alert
 from exporter.model import ConnectionClass
-from exporter.snapshot import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from exporter.alerts.settings import Thresholds
-    from exporter.snapshot import BrokerLimits, ClientBroker, OpenFiles
+    from exporter.snapshot import BrokerLimits, ClientBroker, Finding, OpenFiles
 
 # A broker does not have these, or not yet: as the alerts have it.
 _NOT_AT_THE_BROKER = frozenset(
     {ConnectionClass.CONNECTING, ConnectionClass.HALF_CLOSED, ConnectionClass.GHOST}
 )
-
-
-def finding_of_alert(
-    name: str, labels: Mapping[str, str], description: str, value: float
-) -> Finding:
-    """Return the finding of an alert, with the severity, summary and remedy that it has there."""
-    alert = ALERTS_BY_NAME[name]
-    return Finding(
-        name=name,
-        severity=alert.severity,
-        labels=labels,
-        summary=alert.summary,
-        description=description,
-        remedy=alert.remedy,
-        value=value,
-    )
 
 
 def held_by_broker(
@@ -86,13 +69,13 @@ def find_near_limits(
             percent = 100 * held / limit
             if percent >= thresholds.near_limit_percent:
                 text = (
-                    f"The clients here hold {held} connections to {broker}: {setting} is {limit}."
+                    f"The clients here hold {held} connections to {broker}; {setting} is {limit}."
                 )
                 findings.append(finding_of_alert(name, {"broker": broker}, text, percent))
     for process, files in open_files.items():
         percent = 100 * files.share
         if percent >= thresholds.descriptor_percent:
-            text = f"{process} has opened {files.used} of the {files.limit} files that it may have."
+            text = f"{process} uses {files.used} of {files.limit} file descriptors."
             labels = {"process": process}
             findings.append(
                 finding_of_alert("KafkaClientNearDescriptorLimit", labels, text, percent)

@@ -13,23 +13,27 @@ from typing import TYPE_CHECKING
 from exporter.core.classifier import Standing, classify, steps_of
 from exporter.core.excess import find_excess
 from exporter.core.expected import default_idle_limit
+from exporter.core.seniority import Seniority
+from exporter.core.unused import silent_since_opening, was_used
 from exporter.core.view import View
 from exporter.model import ClientKey, ClientKind, Library, Role
 from exporter.snapshot import ClientBroker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from exporter.core.clients import KernelClient
     from exporter.core.excess import Excess
     from exporter.core.known import Known
+    from exporter.core.seniority import OwnerClients
     from exporter.core.tracked import TrackedConnection
     from exporter.model import Attribution, SourceReading
 
 # A connection whose class no time can change is still looked at so often, for its words.
 REFRESH_SECONDS = 30.0
 
-# Excess is a matter of half minutes; it is looked for so often, and after each read of metrics.
+# Excess is a matter of half minutes; clients are sorted and judged so often, and after each read
+# of metrics.
 EXCESS_SECONDS = 5.0
 
 
@@ -40,6 +44,8 @@ class Looking:
         self._known = known
         self._seen = seen
         self._versions: dict[str, dict[ClientKey, str]] = {}
+        self._seniority = Seniority()
+        self.processes: Mapping[str, OwnerClients] = {}
         self._excess: dict[int, Excess] = {}
         self._excess_at = float("-inf")
         self._next_due = float("-inf")
@@ -100,7 +106,9 @@ class Looking:
         self._excess_at = now
         before = self._excess
         joined = self._known.attributor.attributions
-        free = len(self._known.tracker.connections) > len(joined) > 0
+        connections = self._known.tracker.connections
+        self.processes = self._seniority.sort(connections.values(), joined)
+        free = len(connections) > len(joined) > 0
         may_be = self._has_limits or free or self._known.attributor.outlived
         self._excess = self._find_excess(now) if may_be else {}
         for cookie in before.keys() ^ self._excess.keys():
@@ -172,6 +180,9 @@ class Looking:
             client=client,
             client_id=client_id,
             client_kind=kind,
+            idle_limit=standing.idle_limit,
+            was_used=was_used(tracked),
+            unused_since=silent_since_opening(tracked),
         )
         self._seen(before, view, now)
 
@@ -198,11 +209,12 @@ class Looking:
 
     def _find_excess(self, now: float) -> dict[int, Excess]:
         return find_excess(
-            self._known.tracker.connections,
+            self.processes.values(),
             self._known.attributor,
             self._known.rule_of,
             self._known.settings.classes.excess_after,
             now,
+            self._known.groups.threads,
         )
 
     def _version_of(self, attribution: Attribution | None) -> str | None:

@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["Progress", "TrackedConnection", "first_seen", "seen_again"]
+__all__ = ["KeepaliveTimer", "Progress", "TrackedConnection", "first_seen", "seen_again"]
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from exporter.core.activity import (
     longest_silence,
     owed_since,
 )
+from exporter.model import Library
 
 if TYPE_CHECKING:
     from exporter.model import ClientGroup, Owner, SocketReading
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 # Activity that is remembered of each connection: two minutes of a socket that is busy at each
 # poll, much longer of a quiet one; enough for heartbeats (3 s) and metadata refreshes.
 REMEMBERED_ACTIVITIES = 120
+
+# The kernel's clock ticks each 1 to 10 ms, and its timers with it.
+TIMER_SECONDS = 0.05
 
 # What comes within so long is the client's greeting (ApiVersions), whatever it does afterwards.
 GREETING_SECONDS = 2.0
@@ -42,6 +46,7 @@ class TrackedConnection:
     owner: Owner
     opened_at: float
     age_is_exact: bool
+    """Whether `opened_at` is when it was opened; else it was opened then or before."""
     first_for_owner: bool
     last_activity_at: float
     activities: deque[Activity] = field(default_factory=lambda: deque(maxlen=REMEMBERED_ACTIVITIES))
@@ -54,6 +59,8 @@ class TrackedConnection:
     answered: int = 0
     unanswered: int = 0
     long_polls: int = 0
+    seen_opening: bool = True
+    """Whether it was opened between two polls of the agent."""
     group: ClientGroup | None = None
     """The client that holds it, where the kernel shows that; None proves nothing."""
 
@@ -85,6 +92,28 @@ class TrackedConnection:
         return max(0.0, now - self.opened_at)
 
 
+class KeepaliveTimer(NamedTuple):
+    """What the keep-alive timers of a process's connections begin with, and how old it is."""
+
+    begins_ms: int | None
+    process_seconds: float | None
+
+    def age_of(self, reading: SocketReading, owner: Owner) -> float | None:
+        """Return the age in seconds that a socket's timer shows, None where it shows none.
+
+        It starts when the connection is established and runs for two hours whatever goes over it:
+        what is gone of it is the age, to the millisecond. Only of Java clients, which switch
+        keep-alive on before they connect and leave its time as it is (Selector.java); others set
+        it. And only in a process that is younger than that: a timer that has run out starts again.
+        """
+        left, begins, alive = reading.keepalive_left_ms, self.begins_ms, self.process_seconds
+        if left is None or begins is None or alive is None or owner.library is not Library.JAVA:
+            return None
+        age = (begins - left) / 1000
+        # The kernel counts a process's start in hundredths of a second.
+        return age if 0 <= age <= alive + 1.0 < begins / 1000 else None
+
+
 class Progress(NamedTuple):
     """What a connection did since it was last seen."""
 
@@ -97,25 +126,39 @@ _NOTHING = Progress()
 
 
 def first_seen(
-    reading: SocketReading, owner: Owner, at: float, polled_at: float | None, *, is_first: bool
+    reading: SocketReading,
+    owner: Owner,
+    at: float,
+    polled_at: float | None,
+    *,
+    is_first: bool,
+    timer: KeepaliveTimer | None = None,
 ) -> TrackedConnection:
     """Begin to follow a connection; `polled_at` is the poll before, None for those at the start.
 
     `is_first`: its owner had none before. Who knows of those that were before the first poll?
+    `timer` is what is known of its keep-alive timer.
     """
     silence = longest_silence(reading.info)
-    age = silence if polled_at is None else min(silence, at - polled_at)
-    exact = polled_at is not None
+    by_timer = None if timer is None else timer.age_of(reading, owner)
+    if by_timer is not None and by_timer + TIMER_SECONDS >= silence:
+        # Also of one that was there before its port was watched.
+        is_new = polled_at is not None and by_timer <= at - polled_at + TIMER_SECONDS
+        age, exact = max(by_timer, silence), True
+    else:
+        is_new = exact = polled_at is not None
+        age = silence if polled_at is None else min(silence, at - polled_at)
     tracked = TrackedConnection(
         reading=reading,
         owner=owner,
         opened_at=at - age,
         age_is_exact=exact,
-        first_for_owner=exact and is_first,
+        first_for_owner=is_new and is_first,
         last_activity_at=last_activity_at(reading, fallback=at - age),
         state_since=at,
+        seen_opening=is_new,
     )
-    if exact and reading.info is not None:
+    if is_new and reading.info is not None:
         activity = activity_between(None, reading.info, reading.at)
         tracked.activities.append(activity)
         tracked.owed_since = owed_since(None, reading, activity)

@@ -21,7 +21,7 @@ from exporter.core.endings import (
     closed_watched,
     judge_together,
 )
-from exporter.core.tracked import TrackedConnection, first_seen, seen_again
+from exporter.core.tracked import KeepaliveTimer, TrackedConnection, first_seen, seen_again
 from exporter.model import ClosedBy, TcpState
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ class Tracker:
         self._connections: dict[int, TrackedConnection] = {}
         self._owners_seen: dict[str, None] = {}
         self._polled_at: float | None = None
+        self._first_at = float("inf")
         # What the last poll was given: readers hand out the same objects while nothing happens.
         self._sockets: tuple[SocketReading, ...] = ()
         self._owners: Mapping[int, Owner] = {}
@@ -111,6 +112,7 @@ class Tracker:
         `groups` holds the client group of each socket that has one.
         """
         changes = Changes()
+        self._first_at = min(self._first_at, kernel.at)
         seen: set[int] = set()
         known = self._connections
         groups = self._groups if groups is None else groups
@@ -137,7 +139,7 @@ class Tracker:
                 if len(known) >= self._most:
                     beyond += 1
                 elif reading.tcp_state not in _FINISHING:
-                    self._open(reading, owner, kernel.at, changes)
+                    self._open(reading, owner, kernel, changes)
             elif tracked.reading is not reading or tracked.owner is not owner:
                 tracked.owner = owner
                 self._advance(tracked, reading, changes)
@@ -190,17 +192,26 @@ class Tracker:
         if tracked is not None:
             changes.excluded.append(tracked)
 
-    def _open(self, reading: SocketReading, owner: Owner, at: float, changes: Changes) -> None:
+    def _open(
+        self, reading: SocketReading, owner: Owner, kernel: KernelReading, changes: Changes
+    ) -> None:
         tracked = first_seen(
             reading,
             owner,
-            at,
+            kernel.at,
             self._polled_at,
+            timer=KeepaliveTimer(kernel.keepalive_ms, self._age_of(owner, kernel.at)),
             # Its siblings of this same poll are looked at afterwards (_keep_lone_firsts).
             is_first=self._is_new(owner),
         )
         self._connections[reading.cookie] = tracked
         changes.opened.append(tracked)
+
+    def _age_of(self, owner: Owner, at: float) -> float | None:
+        """Return how old a process is, as far as the agent's own start is known."""
+        if not self._started or owner.started is None:
+            return None
+        return self._started + (at - self._first_at) - owner.started
 
     def _is_new(self, owner: Owner) -> bool:
         """Whether every connection that a process ever had was seen here."""

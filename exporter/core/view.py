@@ -9,9 +9,11 @@ from __future__ import annotations
 
 __all__ = ["Connections", "Timings", "View"]
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, overload
 
+from exporter.core.unused import OPENING_SECONDS
 from exporter.model import ClientKind, Connection
 from exporter.snapshot import ClientBroker, Timing
 
@@ -47,6 +49,11 @@ class View(NamedTuple):
     client: KernelClient | None = None
     client_id: str | None = None
     client_kind: ClientKind = ClientKind.UNKNOWN
+    idle_limit: float | None = None
+    was_used: bool = True
+    """Whether bytes certainly went over it after its opening."""
+    unused_since: float | None = None
+    """Since when nothing has gone over it, where its opening was the last that did."""
 
 
 class Connections(Sequence[Connection]):
@@ -93,14 +100,22 @@ class Timings(Mapping[ClientBroker, Timing]):
         return self._made
 
 
+def _unused_seconds(view: View, at: float) -> float | None:
+    if view.unused_since is None or at - view.unused_since < OPENING_SECONDS:
+        return None
+    return at - view.unused_since
+
+
 def _timings(views: tuple[View, ...], at: float) -> dict[ClientBroker, Timing]:
     first: dict[ClientBroker, float] = {}
     last: dict[ClientBroker, tuple[float, int | None]] = {}
+    unused: Counter[ClientBroker] = Counter()
     for view in views:
         info = view.reading.info
         if info is None:
             continue
         key, active_at = view.key, view.last_activity_at
+        unused[key] += _unused_seconds(view, at) is not None
         if key not in first:
             first[key] = active_at
             last[key] = (active_at, info.rtt_us)
@@ -109,7 +124,7 @@ def _timings(views: tuple[View, ...], at: float) -> dict[ClientBroker, Timing]:
         if active_at > last[key][0]:
             last[key] = (active_at, info.rtt_us)
     return {
-        key: Timing(max(0.0, at - active_at), _seconds(last[key][1]))
+        key: Timing(max(0.0, at - active_at), _seconds(last[key][1]), unused[key])
         for key, active_at in first.items()
     }
 
@@ -159,4 +174,6 @@ def _connection(view: View, at: float) -> Connection:
             max(0.0, at - view.unanswered_since) if view.unanswered_since is not None else None
         ),
         group=view.group,
+        unused_seconds=_unused_seconds(view, at),
+        idle_limit_seconds=view.idle_limit,
     )

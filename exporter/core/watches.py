@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.alerts.expressions import duration_text
-from exporter.core.limits import finding_of_alert, held_by_broker
+from exporter.core.findings import finding_of_alert
+from exporter.core.limits import held_by_broker
 from exporter.model import ClosedBy
 from exporter.snapshot import UNDECIDED
 
@@ -42,7 +43,7 @@ Client = tuple[str, str, str]
 
 
 class StormWatch:
-    """Tells brokers that drop all their clients' connections again and again."""
+    """Finds brokers that drop all their clients' connections again and again."""
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._thresholds = thresholds
@@ -68,8 +69,8 @@ class StormWatch:
             finding_of_alert(
                 "KafkaClientReconnectStorm",
                 {"broker": broker},
-                f"{broker} ended {count} connections in {duration_text(self._window)}; there were"
-                f" never more than {most[broker]} at once.",
+                f"{broker} ended {count} connections in {duration_text(self._window)}; it never"
+                f" held more than {most[broker]} at once.",
                 float(count),
             )
             for broker, count in _lost(closed_lately, now - self._window).items()
@@ -103,14 +104,14 @@ def _lost(
 
 
 class _Seconds(NamedTuple):
-    """What one client's connections cost since the agent's start, and how much was of use."""
+    """Connection-seconds of one client since the agent's start, all and the useful ones."""
 
     spent: float = 0.0
     useful: float = 0.0
 
 
 class EfficiencyWatch:
-    """Tells clients that have had no use for most of what they held in the last window."""
+    """Finds clients that made no use of most of what they held in the last window."""
 
     def __init__(self, thresholds: Thresholds) -> None:
         self._thresholds = thresholds
@@ -161,13 +162,11 @@ class EfficiencyWatch:
             return None
         client_id, client_kind, process = client
         text = (
-            f"{client_kind} {client_id!r} in {process or 'an unknown process'} had use for"
-            f" {percent:.0f} % of its connection-seconds of the last"
-            f" {duration_text(self._window)}:"
-            f" {wasted:.1f} connections on average were of none."
+            f"{client_kind} {client_id!r} in {process or 'unknown process'} used {percent:.0f}% of"
+            f" its connection-seconds in the last {duration_text(self._window)}:"
+            f" {wasted:.1f} connections wasted on average."
         )
         labels = {"client_id": client_id, "client_kind": client_kind, "process": process}
-        labels = {name: value for name, value in labels.items() if value}
         return finding_of_alert("KafkaClientLowEfficiency", labels, text, wasted)
 
 
@@ -184,7 +183,7 @@ def _by_client(totals: Totals) -> dict[Client, _Seconds]:
 
 
 def _grown(before: _Seconds | None, now: _Seconds) -> _Seconds:
-    """Return what was added; a client that was gone for long begins anew at nothing."""
+    """Return what was added; a client that was gone for long starts again at nothing."""
     if before is None or now.spent < before.spent:
         return now
     return _Seconds(now.spent - before.spent, now.useful - before.useful)

@@ -120,7 +120,7 @@ def demo_settings(ports: Sequence[int], page_port: int, inlet: str) -> Settings:
             processes=tuple(ProcessRule(name=f"^{part.process}$") for part in ROLES),
             rules=(
                 ClientRule(client_id="reports", connections_max_idle=0.0),
-                ClientRule(process="many-producers", instances=1, connections_per_broker=1),
+                ClientRule(process="many-producers", instances=1),
             ),
         ),
         sources=SourceSettings(

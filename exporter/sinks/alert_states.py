@@ -42,10 +42,6 @@ _OF_NETWORK = ("network", "namespace", "pod")
 # Longer than any text that a finding is made of.
 LONGEST_TEXT = 2048
 
-# These rules read the agent's own findings, and a finding that was there within `gap` counts: a
-# frozen peer, say, is none for 15 s each time that its client connects anew.
-_BRIDGED = "kafka_client_finding_connections"
-
 
 class Phase(StrEnum):
     """Where an alert is in its life (the values of the label `state`)."""
@@ -189,8 +185,8 @@ class AlertStates:
     def _is_true(self, episode: _Episode, now: float) -> bool:
         if episode.seen == now:
             return True
-        bridged = _BRIDGED in episode.spec.expression
-        return bridged and now - episode.seen < self._rules.thresholds.gap
+        # A frozen peer is none for 15 s each time that its client connects again.
+        return episode.spec.reads_findings and now - episode.seen < self._rules.thresholds.gap
 
     def _advance(self, episode: _Episode, now: float, wall: float, *, is_true: bool) -> None:
         spec = episode.spec
@@ -254,6 +250,6 @@ class AlertStates:
 
 
 def _least(spec: AlertSpec, rules: RuleSettings) -> int:
-    """Return from how many connections on the rule is true: the least number that it names."""
-    named = (getattr(rules.thresholds, name, None) for name in spec.reasons)
-    return min((number for number in named if isinstance(number, int)), default=0)
+    """Return the value from which on a finding is this alert."""
+    least: int = getattr(rules.thresholds, spec.least) if spec.least else 0
+    return least

@@ -1,7 +1,7 @@
-"""Alerts without a Prometheus: findings become alerts, and every Alertmanager hears of them.
+"""Alerts without a Prometheus: findings become alerts, which are sent to every Alertmanager.
 
-One thread looks at the last snapshot and tells what has to be sent; each Alertmanager has a queue
-and a thread of its own, so that one that is away costs the others nothing.
+One thread reads the last snapshot and decides what has to be sent; each Alertmanager has a queue
+and a thread of its own, so that one that does not answer does not delay the others.
 What the alerts are called, how long they wait and what they say is in `exporter.alerts`, for the
 rule files and for this alike.
 """
@@ -17,9 +17,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from exporter.alerts.render import alerts_of
+from exporter.core.findings import finding_of_alert
 from exporter.sinks.alert_delivery import Delivery
 from exporter.sinks.alert_states import AlertStates
-from exporter.snapshot import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from exporter.alerts.settings import RuleSettings
     from exporter.settings import AlertmanagerSettings, LimitSettings
     from exporter.sinks.families import Reading
-    from exporter.snapshot import Snapshot
+    from exporter.snapshot import Finding, Snapshot
 
     MakeSend = Callable[[AlertmanagerTarget], Callable[[bytes], None]]
     # Each with the labels that tell it from the others; None: it could not be read yet.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("brokerwire.alertmanager")
 
-# The agent makes its findings anew every two seconds at most.
+# The agent makes its findings again every two seconds at most.
 LOOK_SECONDS = 2.0
 STOP_SECONDS = 0.3
 API_PATH = "/api/v2/alerts"
@@ -160,13 +160,5 @@ class AlertmanagerSink:
 
 
 def _poll_too_old(age: float) -> Finding:
-    return Finding(
-        name="BrokerwirePollTooOld",
-        severity=Severity.WARNING,
-        labels={},
-        summary="An agent serves, but has not read the socket table for long",
-        description=f"The socket table was last read {age:.0f} s ago.",
-        remedy="Look at the agent's log: permission denied, a kernel without sock_diag, or a"
-        " machine without CPU for it.",
-        value=1.0,
-    )
+    text = f"The socket table was last read {age:.0f} s ago."
+    return finding_of_alert("BrokerwirePollTooOld", {}, text, 1.0)

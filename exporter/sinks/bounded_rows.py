@@ -10,6 +10,7 @@ __all__ = ["finding_connections", "findings", "limits_of_brokers", "open_files",
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from exporter.alerts.catalogue import ALERTS_BY_NAME
 from exporter.sinks.catalogue import CLIENT_BROKER
 from exporter.sinks.labels import OTHER
 
@@ -68,17 +69,6 @@ def findings(snapshot: Snapshot, labels: Labels) -> Rows:
     return [(name, "", count) for name, count in sorted(counted.items())]
 
 
-_OF_CLIENTS = "KafkaClient"
-# Their value is how much of a limit is used; their alerts read the limit itself.
-_IN_PERCENT = frozenset(
-    {
-        "KafkaClientBrokerNearMaxConnections",
-        "KafkaClientNearMaxConnectionsPerIp",
-        "KafkaClientNearDescriptorLimit",
-    }
-)
-
-
 def finding_connections(snapshot: Snapshot, labels: Labels) -> Rows:
     """Sum the findings about clients by their labels: the alert rules read them here.
 
@@ -86,7 +76,7 @@ def finding_connections(snapshot: Snapshot, labels: Labels) -> Rows:
     """
     kept: dict[tuple[Key, str], float] = {}
     for each in snapshot.findings:
-        if not each.name.startswith(_OF_CLIENTS) or each.name in _IN_PERCENT:
+        if not ALERTS_BY_NAME[each.name].counts_connections:
             continue
         values = labels.safe(each.labels.get(label, "") for label in (*CLIENT_BROKER, "cause"))
         if (values, each.name) not in kept and len(kept) >= labels.room:

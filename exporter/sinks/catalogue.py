@@ -88,6 +88,12 @@ _CLIENTS = (
         " minute also to a broker that ended them.",
     ),
     _of_clients(
+        "connections_unused",
+        Kind.GAUGE,
+        "Connections that have carried nothing since the seconds of their opening, of any class;"
+        " without those whose opening was not seen and whose counters do not prove it.",
+    ),
+    _of_clients(
         "connection_seconds_total",
         Kind.COUNTER,
         "Seconds that connections were open, by class: the integral of kafka_client_connections.",

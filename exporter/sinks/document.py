@@ -159,6 +159,8 @@ def _connection(each: Connection) -> Document:
         "close_expected": _text(each.close_expected),
         "closes_in_seconds": _number(each.closes_in_seconds),
         "unanswered_seconds": _number(each.unanswered_seconds),
+        "unused_seconds": _number(each.unused_seconds),
+        "idle_limit_seconds": _number(each.idle_limit_seconds),
         "client_number": None if each.group is None else each.group.number,
     }
 
@@ -264,6 +266,7 @@ def _summary(snapshot: Snapshot) -> Document:
     return {
         "connections": len(snapshot.connections),
         "useful": sum(each.useful for each in snapshot.connections),
+        "unused": sum(each.unused_seconds is not None for each in snapshot.connections),
         "expected": sum(each.count for each in snapshot.expected.values()),
         "by_class": by_class,
         "efficiency": _ratio(

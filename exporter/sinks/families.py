@@ -217,6 +217,10 @@ def _idle(snapshot: Snapshot, labels: Labels) -> Rows:
     return [(client, "", idle) for client, idle in longest.items()]
 
 
+def _unused(snapshot: Snapshot, labels: Labels) -> Rows:
+    return _by_pair({pair: timing.unused for pair, timing in snapshot.timings.items()}, labels)
+
+
 def _rtt(snapshot: Snapshot, labels: Labels) -> Rows:
     slowest: dict[Key, float] = {}
     for pair, timing in snapshot.timings.items():
@@ -244,6 +248,7 @@ def _of_poll(get: Callable[[PollStatus], float]) -> Reader:
 _READERS: dict[str, Reader] = {
     "kafka_client_connections": _counts,
     "kafka_client_connections_expected": _expected,
+    "kafka_client_connections_unused": _unused,
     "kafka_client_connection_seconds_total": _seconds,
     "kafka_client_connection_useful_seconds_total": _useful,
     "kafka_client_connection_efficiency_ratio": _efficiency,

@@ -42,7 +42,7 @@ def most_wrong(connections: Iterable[Connection]) -> list[Connection]:
 def connections_section(connections: Sequence[Document], total: int) -> Markup:
     """List connections; `total` is how many there are in all."""
     rows = [_connection_row(each) for each in connections]
-    head = ("Class", "Client", "Broker", "From", "Age", "Idle", "Sent", "Received", "Why")
+    head = ("Class", "Client", "Broker", "From", "Age", "Idle", "Unused", "Sent", "Received", "Why")
     find = element(
         "label",
         "Show only rows with ",
@@ -72,6 +72,7 @@ def _connection_row(each: Document) -> Markup:
         element("td", element("code", each["local"])),
         number(each["age_seconds"], age),
         number(each["idle_seconds"], duration(each["idle_seconds"])),
+        number(each["unused_seconds"], duration(each["unused_seconds"])),
         number(each["outgoing_bytes"], size(each["outgoing_bytes"])),
         number(each["incoming_bytes"], size(each["incoming_bytes"])),
         element("td", _why(each)),

@@ -25,7 +25,19 @@ if TYPE_CHECKING:
 # A page of more rows helps nobody; the rest is in the API.
 MOST_ROWS = 500
 _NUMBERS = frozenset(
-    {"Held", "Expected", "Age", "Idle", "Sent", "Received", "Clients", "Took", "Reads", "Errors"}
+    {
+        "Held",
+        "Expected",
+        "Age",
+        "Idle",
+        "Unused",
+        "Sent",
+        "Received",
+        "Clients",
+        "Took",
+        "Reads",
+        "Errors",
+    }
 )
 
 Document = dict[str, Any]

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 _BAR_WIDTH = 1000
 _CASES_AT_ONCE = 3
 _PROCESSES_SHOWN = 5
-_SEVERITIES = {"critical": "critical", "warning": "warning", "info": "note"}
 
 
 def summary_section(document: Document) -> Markup:
@@ -53,12 +52,13 @@ def summary_section(document: Document) -> Markup:
     findings = len(document["findings"])
     cards = (
         _card(str(total), "connections", f"{summary['expected']} expected", bad=False),
-        _card(str(waste), "to no purpose", "zombies, excess, half closed", bad=waste),
+        _card(str(waste), "wasted", "zombie, excess, half closed", bad=waste),
+        _card(str(summary["unused"]), "unused", "since they were opened", bad=summary["unused"]),
         _card(ratio(summary["efficiency"]), "efficiency", "useful connection time", bad=False),
         _card(
             str(findings),
             "finding" if findings == 1 else "findings",
-            "what to change, below",
+            "recommendations below",
             bad=findings,
         ),
         _card(
@@ -121,16 +121,16 @@ def _bar(present: Sequence[tuple[str, int]], total: int) -> Markup:
 
 
 def findings_section(findings: Sequence[Document]) -> Markup:
-    """Say what somebody should change, and how."""
+    """List the findings, each with its recommendation."""
     if not findings:
         calm = element("p", "Nothing: each connection has its purpose.", class_="quiet")
-        return section("findings", "What to change", calm)
+        return section("findings", "Recommendations", calm)
     groups: dict[tuple[str, str, str, str], list[str]] = {}
     for each in findings:
         kind = (each["name"], each["severity"], each["summary"], each["remedy"])
         groups.setdefault(kind, []).append(each["description"])
     items = [_finding(*kind, cases) for kind, cases in list(groups.items())[:MOST_ROWS]]
-    return section("findings", "What to change", element("ul", *items, class_="findings"))
+    return section("findings", "Recommendations", element("ul", *items, class_="findings"))
 
 
 def _finding(name: str, severity: str, summary: str, remedy: str, cases: Sequence[str]) -> Markup:
@@ -145,9 +145,9 @@ def _finding(name: str, severity: str, summary: str, remedy: str, cases: Sequenc
         )
     return element(
         "li",
-        element("h3", badge(severity, _SEVERITIES[severity]), summary),
+        element("h3", badge(severity), summary),
         listed if len(cases) > 1 else element("p", cases[0]),
-        element("p", element("b", "Remedy: "), remedy, class_="remedy"),
+        element("p", element("b", "Recommendation: "), remedy, class_="remedy"),
         element("small", element("code", name)),
         class_=f"finding {severity}",
     )

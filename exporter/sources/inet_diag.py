@@ -22,9 +22,10 @@ RECORD_TYPES = frozenset({18, 20})
 _ADDRESS_BYTES = 16
 _MAPPED = bytes(10) + b"\xff\xff"
 _PORTS = struct.Struct("!HH")
-# Behind the netlink header: family, state, retransmits, ports and addresses, cookie, queues, uid,
-# inode (without timer, interface and countdown).
-_MESSAGE = struct.Struct("=16x BBxB 36s 4x II 4x IIII")
+# Behind the netlink header: family, state, timer, retransmits, ports and addresses, cookie, the
+# timer's countdown, queues, uid, inode (without the interface).
+_MESSAGE = struct.Struct("=16x BBBB 36s 4x II IIIII")
+_KEEPALIVE_TIMER = 2
 
 # rcv_ssthresh and advmss.
 _WINDOW = struct.Struct("=I16xI")
@@ -64,9 +65,20 @@ def read_record(
     buffer: Buffer, offset: int, layout: RecordLayout, at: float, before: SocketReading | None
 ) -> SocketReading:
     """Decode one record of a dump; `before` is an earlier reading of the same connection."""
-    family, state, retransmits, where, low, high, receive, send, uid, inode = _MESSAGE.unpack_from(
-        buffer, offset
-    )
+    (
+        family,
+        state,
+        timer,
+        retransmits,
+        where,
+        low,
+        high,
+        countdown,
+        receive,
+        send,
+        uid,
+        inode,
+    ) = _MESSAGE.unpack_from(buffer, offset)
     tcp_state = _STATES.get(state)
     if tcp_state is None:
         raise SourceDecodeError(f"the kernel reported a socket in the unknown state {state}")
@@ -87,6 +99,7 @@ def read_record(
     # Before the first answer the ages count from the machine's start.
     made.info = _tcp_info(buffer, offset, layout, aged=tcp_state is not TcpState.SYN_SENT)
     made.is_ipv6 = family == socket.AF_INET6
+    made.keepalive_left_ms = countdown if timer == _KEEPALIVE_TIMER else None
     made.receive_buffer = None
     if layout.buffer_at is not None:
         (made.receive_buffer,) = _BUFFER.unpack_from(buffer, offset + layout.buffer_at)
@@ -97,7 +110,7 @@ def read_record(
 
 def read_event(buffer: Buffer, offset: int, layout: RecordLayout, at: float) -> ClosedSocket:
     """Decode one destroy event."""
-    family, _, _, where, low, high, *_ = _MESSAGE.unpack_from(buffer, offset)
+    family, _, _, _, where, low, high, *_ = _MESSAGE.unpack_from(buffer, offset)
     local, remote = _endpoints(family, where)
     # Without a port the connection was refused or aborted, and its ages are wiped too.
     info = _tcp_info(buffer, offset, layout, aged=remote.port != 0)

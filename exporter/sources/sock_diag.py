@@ -12,6 +12,7 @@ import errno
 import socket
 import struct
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from exporter.errors import SourceError, SourceUnavailableError
@@ -69,6 +70,7 @@ class NetlinkSocketTable:
         buffers: bool = False,
         open_socket: Callable[[int], DiagSocket] = open_diag_socket,
         sleep: Callable[[float], None] = time.sleep,
+        keepalive_file: str = "/proc/sys/net/ipv4/tcp_keepalive_time",
     ) -> None:
         self._clock = clock
         self._open_socket = open_socket
@@ -82,6 +84,7 @@ class NetlinkSocketTable:
         self._ports = tuple(ports)
         self._request = self._new_request()
         self._socket: DiagSocket | None = open_socket(0)
+        self._keepalive_ms = _keepalive_ms(keepalive_file)
         self._wants_events = events
         self._events = self._open_events()
         self._events_gap = False
@@ -131,6 +134,7 @@ class NetlinkSocketTable:
             closed=() if drained is None else drained.closed,
             events_complete=complete,
             events_lost=lost,
+            keepalive_ms=self._keepalive_ms,
         )
 
     def _dump(self, at: float) -> tuple[SocketReading, ...]:
@@ -232,6 +236,14 @@ class NetlinkSocketTable:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _keepalive_ms(path: str) -> int | None:
+    """Return what the keep-alive timers of this network namespace begin with."""
+    try:
+        return int(Path(path).read_text("ascii")) * 1000
+    except (OSError, ValueError):
+        return None
 
 
 def dump_request(

@@ -64,6 +64,9 @@ SHORT = {
         # In less than the first nine minutes bootstrap connections weigh much: a third is healthy.
         "efficiency_percent": 20,
         "efficiency_window": "20s",
+        # More than the healthy clients have, whose bootstrap connections are a third of all.
+        "unused_connections": 25,
+        "unused_percent": 40,
     },
     "labels": {"run": "short"},
     "alerts": [

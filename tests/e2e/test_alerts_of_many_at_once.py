@@ -19,7 +19,7 @@ from tests.lab.errors import LabError
 
 pytestmark = [pytest.mark.lab, pytest.mark.ondemand, pytest.mark.timeout(600)]
 
-# More than the twenty that are many, and twice as many connections: bootstrap ones stay.
+# More than are many, and twice as many connections: bootstrap ones stay.
 PRODUCERS = 28
 OPEN_FILES_SHARE = 0.9
 # The first crash is a restart, the second one a storm, unless it comes too late after it.
@@ -77,6 +77,7 @@ def crowding(scene) -> list:
     limit = f"{many}; the agent is told of a limit of {MOST_CONNECTIONS}"
     causes = [
         scene.begins("KafkaClientManyInstances", many, client_kind="producer", process="java"),
+        scene.begins("KafkaClientUnusedConnections", many, process="java"),
         scene.begins("KafkaClientBrokerNearMaxConnections", limit, broker=address),
         scene.begins("KafkaClientNearMaxConnectionsPerIp", limit, broker=address),
         scene.begins(
@@ -130,7 +131,6 @@ def forgetting(scene):
         "KafkaClientExcessConnections",
         "a second producer with the same client.id, which shows no metrics",
         process="java",
-        broker=scene.cluster.addresses()[2],
     )
     hidden = {
         "client.id": "worker-0",

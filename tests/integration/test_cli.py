@@ -198,7 +198,7 @@ def test_explain_tells_of_one_connection():
         done = brokerwire("explain", f"127.0.0.1:{port}", *arguments)
         nobody = brokerwire("explain", "nobody", *arguments)
     assert done.returncode == 0, done.stderr
-    for word in ("whose:", "what:", "why:", "closes:", "change:"):
+    for word in ("owner:", "class:", "evidence:", "closes:", "recommendation:"):
         assert word in done.stdout
     assert nobody.returncode == 2
     assert "no connection of or to 'nobody'" in nobody.stderr

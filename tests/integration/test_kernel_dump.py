@@ -259,3 +259,32 @@ def test_own_cgroup_is_that_of_an_own_socket():
     with pairs(5) as clients, NetlinkSocketTable((), events=False) as table:
         mine = {each.cookie: each.cgroup_id for each in table.read().sockets}
         assert own_cgroup_id() == mine[cookie_of(clients[0])]
+
+
+def test_the_keepalive_timer_shows_how_old_a_connection_is_whatever_goes_over_it():
+    """As the Java client sets it: on before it connects, its time left as it is."""
+    with socket.create_server((ADDRESS, BROKERS[0])) as server, socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        begun = time.monotonic()
+        client.connect((ADDRESS, BROKERS[0]))
+        accepted, _ = server.accept()
+        with accepted, NetlinkSocketTable(PORTS) as table:
+            for _ in range(3):
+                time.sleep(0.4)
+                client.sendall(b"q" * 100)
+                accepted.sendall(b"r" * 100)
+                client.recv(100)
+                before = time.monotonic() - begun
+                told = table.read()
+                after = time.monotonic() - begun
+                [one] = [each for each in told.sockets if each.remote.port == BROKERS[0]]
+                if one.keepalive_left_ms is None:
+                    continue  # what was sent is not acknowledged yet: another timer runs
+                age = (told.keepalive_ms - one.keepalive_left_ms) / 1000
+                assert before - 0.05 <= age <= after + 0.05
+            assert one.keepalive_left_ms is not None
+
+
+def test_a_socket_without_keepalive_shows_no_timer():
+    with pairs(5), NetlinkSocketTable(PORTS) as table:
+        assert {each.keepalive_left_ms for each in table.read().sockets} == {None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from exporter.model import (
@@ -105,6 +106,7 @@ def zombie(number: int, **changes) -> Connection:
             "node_id": "-1",
             "useful": False,
             "idle_seconds": 745.0,
+            "unused_seconds": 745.0,
             "outgoing_bytes": 173,
             "incoming_bytes": 1422,
             "evidence": ("node--1 sent as many bytes", "idle closing is off"),
@@ -226,12 +228,14 @@ def snapshot(connections: tuple[Connection, ...] | None = None, **changes) -> Sn
 
 def _timings(connections: tuple[Connection, ...]) -> dict[ClientBroker, Timing]:
     by_pair: dict[ClientBroker, list[tuple[float, float | None]]] = {}
+    unused: Counter[ClientBroker] = Counter()
     for each in connections:
         if each.idle_seconds is not None:
             times = (each.idle_seconds, each.rtt_seconds)
             by_pair.setdefault(ClientBroker.of(each), []).append(times)
+            unused[ClientBroker.of(each)] += each.unused_seconds is not None
     return {
-        pair: Timing(max(times)[0], min(times, key=lambda each: each[0])[1])
+        pair: Timing(max(times)[0], min(times, key=lambda each: each[0])[1], unused[pair])
         for pair, times in by_pair.items()
     }
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from exporter.alerts.catalogue import ALERTS_BY_NAME
 from exporter.alerts.render import alerts_of
 from exporter.alerts.settings import AlertOverride, LinkSettings, RuleSettings, Thresholds
 from exporter.sinks.alert_states import RESOLVED_SECONDS, AlertStates, Phase
@@ -103,7 +104,7 @@ def test_an_alert_is_what_the_rule_makes_of_it():
         "namespace": "shop",
     }
     assert alert.annotations == {
-        "summary": "Connections that nothing will use or close any more",
+        "summary": ALERTS_BY_NAME["KafkaClientZombieConnections"].summary,
         "description": "producer 'orders' holds 2 connections.",
         "remedy": "Close them.",
         "runbook_url": f"https://wiki/{ZOMBIES}",

@@ -134,7 +134,7 @@ def test_probes_are_nobodys_and_have_their_broker():
     endings = every(1.0, info=SILENT, client_id="", seen=False, life=0.0)
     [finding] = find_churn(endings, 1_004.5)
     assert finding.labels == {"broker": str(BROKER), "cause": "probe"}
-    assert "one each 1.0 s" in finding.description
+    assert "one every 1.0 s" in finding.description
 
 
 def test_refused_attempts_are_a_broker_that_cannot_be_reached():
@@ -155,7 +155,9 @@ def test_many_clients_with_one_trouble_are_one_finding():
     endings = [e for n in range(8) for e in every(10.0, client_id=f"p-{n}", begin=1_000 + n)]
     [finding] = find_churn(endings, 1_050.0)
     assert "client_id" not in finding.labels
-    assert finding.description.startswith("8 clients in java: 40 connections ended, each one every")
+    assert finding.description.startswith(
+        "8 clients in java: 40 connections closed, each one every"
+    )
 
 
 def test_the_order_of_endings_does_not_matter():

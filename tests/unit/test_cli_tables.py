@@ -32,11 +32,32 @@ def rows_of(*connections, **options):
     return [re.split(r"\s{2,}", line.strip()) for line in table]
 
 
+def test_unused_connections_are_counted_and_each_says_for_how_long():
+    unused = [zombie_of(n, unused_seconds=540.0) for n in (1, 2)]
+    [_head, row, _data] = rows_of(*unused, connection(3))[:3]
+    assert row[7:9] == ["12 min", "2"]
+    [_head, row] = rows_of(unused[0], each=True)[:2]
+    assert row[7:9] == ["12 min", "9 min"]
+    text = printed(connections_document(snapshot((*unused, connection(3)))))
+    assert "3 connections, 1 expected, 2 unused since they were opened" in text
+
+
+def test_what_is_unknown_has_no_efficiency():
+    document = connections_document(snapshot((unowned(1), unowned(2))))
+    assert document["summary"]["efficiency"] is None
+    assert [each["efficiency"] for each in document["clients"]] == [None]
+    known = connections_document(snapshot((unowned(1), connection(2), zombie_of(3))))
+    assert known["summary"]["efficiency"] == 0.5
+
+
 def test_a_row_stands_for_all_of_a_client_broker_and_class():
     rows = rows_of(zombie_of(1), zombie_of(2, idle_seconds=1200.0), connection(3))
     name = "orders 41 producer orders-producer"
     assert rows[:3] == [
-        ["CLIENT", "BROKER", "HELD", "EXPECTED", "CLASS", "ROLE", "N", "IDLE", "OUT", "IN"],
+        [
+            *("CLIENT", "BROKER", "HELD", "EXPECTED", "CLASS", "ROLE"),
+            *("N", "IDLE", "UNUSED", "OUT", "IN"),
+        ],
         [
             name,
             "1 10.2.0.1:9092",
@@ -46,6 +67,7 @@ def test_a_row_stands_for_all_of_a_client_broker_and_class():
             "bootstrap",
             "2",
             "20 min",
+            "2",
             "346 B",
             "2.8 kB",
         ],
@@ -55,7 +77,7 @@ def test_a_row_stands_for_all_of_a_client_broker_and_class():
 
 def test_each_connection_can_have_a_row():
     rows = rows_of(zombie_of(1), zombie_of(2), connection(3), each=True)
-    assert [row[-4] for row in rows[1:3]] == ["10.1.0.7:40001", "10.1.0.7:40002"]
+    assert [row[-5] for row in rows[1:3]] == ["10.1.0.7:40001", "10.1.0.7:40002"]
 
 
 def test_a_name_stands_once_and_brokers_below_it():
@@ -73,7 +95,7 @@ def test_what_is_missing_is_a_dash():
 
 def test_the_summary_counts_every_class_that_is_there():
     text = printed(connections_document(snapshot((zombie_of(1), half_closed(2), connection(3)))))
-    assert "3 connections, 1 expected, 1 half_closed, 1 zombie, 1 data; efficiency" in text
+    assert "3 connections, 1 expected, 1 unused since they were opened, 1 half_closed" in text
 
 
 def test_what_to_change_names_each_kind_once():

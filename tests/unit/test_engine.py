@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 
 from exporter.core.engine import Engine
-from exporter.model import ClosedBy, Endpoint
-from exporter.settings import Settings
+from exporter.model import ClientGroup, ClosedBy, Endpoint, GroupsReading
+from exporter.settings import ClientRule, ClientSettings, Settings
 from tests.unit.sockets import BROKER, end, figures, kernel, owned, reading
 
 # As the kernel tells of them (tests/unit/test_tracker.py).
@@ -49,3 +52,82 @@ def test_a_probe_that_a_poll_met_hung_up_itself_too():
     totals = engine.ledger.totals()
     assert [by for (_key, by), count in totals.closed.items() if count] == [ClosedBy.CLIENT]
     assert totals.probes == {str(BROKER): 1}
+
+
+OTHER_BROKER = Endpoint("10.2.0.2", 9092)
+
+
+def in_use(engine, sockets, *, seconds=30.0, groups=None):
+    """Open connections, and send over them once their opening is over."""
+    engine.poll(kernel(99.0), {})
+    engine.poll(kernel(100.0, *sockets), owned(*sockets), groups)
+    later = [replace(each, at=100.0 + seconds, info=figures(500, 700)) for each in sockets]
+    engine.poll(kernel(100.0 + seconds, *later), owned(*later), groups)
+    return later
+
+
+def expected_of(engine):
+    counted = Counter()
+    for key, each in engine.expected.items():
+        counted[key.broker] += each.count
+    return counted
+
+
+def test_without_metrics_each_client_needs_one_connection_to_each_broker_that_it_uses():
+    """The groups say that there are two clients; each has two used connections to one broker."""
+    engine = Engine(Settings())
+    sockets = [reading(1), reading(2), reading(3), reading(4, remote=OTHER_BROKER)]
+    groups = {cookie: ClientGroup(key=f"g{n}", number=n) for cookie, n in ((1, 1), (2, 1), (3, 2))}
+    in_use(engine, sockets, groups=GroupsReading(of=groups))
+    assert expected_of(engine) == {str(BROKER): 2, str(OTHER_BROKER): 1}
+    assert {key.client_id for key in engine.expected} == {"", "#1", "#2"}
+
+
+def test_without_metrics_and_groups_every_connection_in_use_is_a_clients():
+    engine = Engine(Settings())
+    in_use(engine, [reading(1), reading(2), reading(4, remote=OTHER_BROKER)])
+    assert expected_of(engine) == {str(BROKER): 2, str(OTHER_BROKER): 1}
+
+
+def test_an_unused_connection_is_needed_by_nobody_and_counted_as_unused():
+    engine = Engine(Settings())
+    sockets = [reading(1), reading(2)]
+    engine.poll(kernel(99.0), {})
+    engine.poll(kernel(100.0, *sockets), owned(*sockets))
+    again = [replace(sockets[0], at=131.0, info=figures(500, 700)), sockets[1]]
+    engine.poll(kernel(131.0, *again), owned(*again))
+    assert expected_of(engine) == {str(BROKER): 1}
+    assert [timing.unused for timing in engine.timings.values()] == [1]
+    told = {each.cookie: each.unused_seconds for each in engine.connections}
+    assert told == {1: None, 2: pytest.approx(31.1, abs=0.1)}
+
+
+def test_an_operators_number_of_connections_is_that_of_one_client_where_no_groups_are_known():
+    rule = ClientRule(process="java", connections_per_broker=5)
+    engine = Engine(Settings(clients=ClientSettings(rules=(rule,))))
+    in_use(engine, [reading(1), reading(2), reading(3)])
+    assert expected_of(engine) == {str(BROKER): 5}
+
+
+def test_excess_does_not_flip_while_nothing_opens_or_closes():
+    """Six clients of one process take turns; the oldest stays the one that is needed."""
+    rule = ClientRule(process="java", instances=1)
+    engine = Engine(Settings(clients=ClientSettings(rules=(rule,))))
+    sockets = [reading(n) for n in range(1, 7)]
+    groups = {n: ClientGroup(key=f"g{n}", number=n) for n in range(1, 7)}
+    engine.poll(kernel(99.0), {})
+    seen = set()
+    for turn in range(60):
+        at = 100.0 + turn
+        busy = 1 + turn % 6
+        sockets = [
+            replace(each, at=at, info=figures(100 * turn, 100 * turn))
+            if each.cookie == busy
+            else each
+            for each in sockets
+        ]
+        engine.poll(kernel(at, *sockets), owned(*sockets), GroupsReading(of=groups))
+        if turn > 40:
+            classes = {each.cookie: each.connection_class for each in engine.connections}
+            seen.add(tuple(cookie for cookie in classes if classes[cookie] == "excess"))
+    assert seen == {(2, 3, 4, 5, 6)}

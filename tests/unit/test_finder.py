@@ -1,4 +1,4 @@
-"""All findings together: from an engine's figures, made anew when there is news."""
+"""All findings together: from an engine's figures, made again when there is news."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from exporter.alerts.settings import Thresholds
 from exporter.core.activity import Activity
 from exporter.core.endings import ClosedConnection
 from exporter.core.finder import FINDINGS_SECONDS, Finder
-from exporter.model import ClosedBy, ConnectionClass
+from exporter.model import ClosedBy, ConnectionClass, GroupsReading
 from exporter.settings import ClassSettings
 from exporter.snapshot import BrokerLimits, ClientBroker, OpenFiles, Totals
 from tests.unit.snapshots import connection, zombie
@@ -23,7 +23,13 @@ PAIR = ClientBroker("orders", "producer", "java", "1", "10.2.0.1:9092")
 def engine(*connections, changes=1, closed=()):
     counts = {PAIR: {ConnectionClass.DATA: 9}}
     return SimpleNamespace(
-        connections=connections, counts=counts, closed_lately=closed, changes=changes
+        connections=connections,
+        counts=counts,
+        closed_lately=closed,
+        changes=changes,
+        processes={},
+        expected={},
+        groups=GroupsReading(),
     )
 
 

@@ -62,7 +62,7 @@ def test_a_process_near_its_limit_is_told_and_one_below_it_is_not():
         {"process": "java"},
     )
     assert finding.value == pytest.approx(80.08, abs=0.01)
-    assert "820 of the 1024" in finding.description
+    assert "820 of 1024" in finding.description
 
 
 def test_the_thresholds_are_the_rules_own():

@@ -50,6 +50,27 @@ def read(table, kernel, *records, sequence=1):
     return table.read().sockets
 
 
+def test_the_countdown_is_the_keepalive_timers_where_that_one_runs(table, kernel):
+    records = [
+        Record(cookie=1, timer=2, expires=7_100_000),
+        Record(cookie=2, timer=1, expires=200),
+        Record(cookie=3),
+    ]
+    told = {each.cookie: each.keepalive_left_ms for each in read(table, kernel, *records)}
+    assert told == {1: 7_100_000, 2: None, 3: None}
+
+
+def test_what_the_timers_begin_with_is_read_from_the_kernel_or_not_known(kernel, tmp_path):
+    path = tmp_path / "tcp_keepalive_time"
+    for text, known in (("7200\n", 7_200_000), ("soon\n", None), (None, None)):
+        path.write_text(text) if text is not None else path.unlink()
+        table = NetlinkSocketTable(
+            PORTS, events=False, open_socket=kernel.open, keepalive_file=str(path)
+        )
+        kernel.asked.script += dump_of(Record(), sequence=1)
+        assert table.read().keepalive_ms == known
+
+
 # ---- golden dumps -------------------------------------------------------------------------------
 
 

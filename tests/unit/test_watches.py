@@ -138,7 +138,7 @@ def test_a_client_that_wastes_most_is_told_once_it_has_settled():
     assert first == SETTLED_SECONDS
     assert finding.name == "KafkaClientLowEfficiency"
     assert finding.labels == {"client_id": "orders", "client_kind": "producer", "process": "java"}
-    assert "43 %" in told[-1][1][0].description
+    assert "43%" in told[-1][1][0].description
     assert told[-1][1][0].value == pytest.approx(4.0)
 
 
@@ -231,7 +231,7 @@ def test_an_operator_says_over_how_long_a_client_is_judged():
     seconds = [at for at, found in told if found]
     assert (seconds[0], seconds[-1]) == (30.0, 89.0)
     [finding] = dict(told)[60.0]
-    assert "of the last 1m: 2.0 connections" in finding.description
+    assert "in the last 1m: 2.0 connections" in finding.description
 
 
 def test_looks_that_are_far_apart_make_no_waste_greater():

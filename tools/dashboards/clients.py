@@ -23,10 +23,10 @@ from tools.dashboards.panels import (
 )
 from tools.dashboards.queries import (
     LIVE,
+    NOT_NEEDED,
     OF_CLIENT,
     OF_FINDING,
     OF_PAIR,
-    UNUSED,
     WASTED,
     Query,
     or_none,
@@ -41,7 +41,8 @@ _UID = "brokerwire-clients"
 _OPEN = series("kafka_client_connections", OF_PAIR)
 _EXPECTED = series("kafka_client_connections_expected", OF_PAIR)
 _WASTED = series("kafka_client_connections", OF_PAIR, WASTED)
-_UNUSED = series("kafka_client_connections", OF_PAIR, UNUSED)
+_NOT_NEEDED = series("kafka_client_connections", OF_PAIR, NOT_NEEDED)
+_UNUSED = series("kafka_client_connections_unused", OF_PAIR)
 _IDLE = series("kafka_client_connection_idle_seconds_max", OF_CLIENT)
 _USEFUL_SECONDS = series("kafka_client_connection_useful_seconds_total", OF_CLIENT, OF_KNOWN)
 _KNOWN_SECONDS = series("kafka_client_connection_seconds_total", OF_CLIENT, KNOWN)
@@ -58,15 +59,16 @@ _NEAR = THRESHOLDS.near_limit_percent
 def _glance() -> Row:
     normal = numbers(
         "Is this number normal?",
-        "Connections that are open now, those that the clients need by the rules of their"
-        " libraries, and those that serve nobody (zombie, excess, half_closed, stale, ghost)."
-        " Some more than expected are normal in a client's first nine minutes: bootstrap"
-        " connections, which idle closing ends. Expected is unknown where the agent cannot read the"
-        " clients' own metrics. Efficiency is the share of connection-seconds of the last hour that"
-        " was of use.",
+        "Open connections, those that the clients need by the rules of their libraries, wasted"
+        " ones (zombie, excess, half_closed, stale, ghost), and those that have carried nothing"
+        " since they were opened. Some more than expected are normal in a client's first nine"
+        " minutes: bootstrap connections, which its idle timeout closes. Of clients without metrics"
+        " every connection in use is expected. Efficiency is the share of useful"
+        " connection-seconds in the last hour.",
         Query(f"sum({_OPEN})", "open"),
         Query(f"sum({_EXPECTED})", "expected"),
         Query(or_none(_WASTED, _OPEN), "wasted"),
+        Query(f"sum({_UNUSED})", "unused"),
         Query(
             ratio(f"rate({_USEFUL_SECONDS}[1h])", f"rate({_KNOWN_SECONDS}[1h])"),
             "efficiency",
@@ -76,8 +78,8 @@ def _glance() -> Row:
     with_unit(normal, "efficiency", "percent", _LOW)
     owners = bars(
         "Who owns these?",
-        "The processes and clients that hold most connections. A client that sends the agent no"
-        " metrics has no name of its own: its process stands alone.",
+        "The processes and clients that hold most connections. A client without metrics is shown by"
+        " its process.",
         Query(f"topk(8, sum by (process, client_id) ({_OPEN}) > 0)", _OWNER),
     ).data_links([of_series(_UID, "process", "client_id")])
     reasons = bars(
@@ -85,7 +87,7 @@ def _glance() -> Row:
         "Open connections that nobody uses, by their class: what keeps each of them open. 0 is"
         " good. Bootstrap connections close by themselves after connections.max.idle.ms (nine"
         " minutes in Java), unless that is off.",
-        Query(f"sum by (class) ({_UNUSED})", "{{class}}"),
+        Query(f"sum by (class) ({_NOT_NEEDED})", "{{class}}"),
     )
     limits = bars(
         "Will I hit a limit?",
@@ -166,6 +168,7 @@ def _held() -> Row:
             query=f"{_by_row(_WASTED)}\nor\n0 * {_by_row(_OPEN)}",
             colours=_WASTE,
         ),
+        Column(title="Unused", width=80, query=_by_row(_UNUSED)),
         sort="Open",
     )
     efficiency = lines(
@@ -213,7 +216,7 @@ def _silent() -> Row:
     limited(idle, above(silent)).unit("s")
     wasted = coloured(
         lines(
-            "Connections that serve nobody",
+            "Wasted connections",
             "Half closed: the broker has closed, the client has not. Ghost: a descriptor whose"
             " socket is dead, which ss and netstat do not show. Stale: to an address that is no"
             " broker's any more. Zombie: never used again and never closed. Excess: more than the"
@@ -222,8 +225,8 @@ def _silent() -> Row:
         )
     )
     owners = lines(
-        "Whose they are",
-        "The clients with connections that serve nobody. Empty is good.",
+        "Owners of wasted connections",
+        "The clients with wasted connections. Empty is good.",
         Query(f"topk(10, sum by (process, client_id) ({_WASTED}) > 0)", _OWNER),
     )
     return Row(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "LIVE",
+    "NOT_NEEDED",
     "OF_AGENT",
     "OF_BROKER",
     "OF_CLIENT",
@@ -12,7 +13,6 @@ __all__ = [
     "OF_PAIR",
     "OF_PROCESS",
     "TARGET_LABELS",
-    "UNUSED",
     "WASTED",
     "WASTED_AT_BROKER",
     "Query",
@@ -45,7 +45,7 @@ OF_AGENT = ("cluster", "namespace", "job", "instance")
 WASTED = f'class=~"{"|".join(WASTED_CLASSES)}"'
 # Half closed and ghost cost the client alone: the broker has ended those.
 WASTED_AT_BROKER = 'class=~"zombie|excess|stale"'
-UNUSED = f'class=~"{"|".join((*WASTED_CLASSES, "bootstrap"))}"'
+NOT_NEEDED = f'class=~"{"|".join((*WASTED_CLASSES, "bootstrap"))}"'
 # decisions/0006: `other` jumps by a client's whole past when that client is gone.
 LIVE = 'client_kind!="other"'
 
