@@ -355,6 +355,8 @@ class Agent:
                 unattributed_closed=engine.unattributed_closed,
                 capabilities=self._capabilities(kernel),
                 folded_clients=engine.ledger.folded_clients,
+                groups_available=bool(engine.groups.readable),
+                grouped_connections=len(engine.groups.of),
                 error=self._error,
             ),
             open_files=open_files,

@@ -181,6 +181,8 @@ class PollStatus:
 
     `duration_seconds` is the last poll's. `owner_rungs` counts today's connections by the rung
     that told their owner; `capabilities` names what was open to the agent, for the page.
+    `groups_available`: the client groups of some process can be read; `grouped_connections` are
+    those whose client they show.
     """
 
     polls: int
@@ -193,6 +195,8 @@ class PollStatus:
     unattributed_closed: int
     capabilities: tuple[str, ...]
     folded_clients: int
+    groups_available: bool = False
+    grouped_connections: int = 0
     error: str | None = None
 
 

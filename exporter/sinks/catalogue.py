@@ -281,6 +281,17 @@ _AGENT = (
     _of_agent("events_available", Kind.GAUGE, "1 if the kernel tells of each closed connection."),
     _of_agent("events_lost_total", Kind.COUNTER, "Times that the kernel dropped close events."),
     _of_agent(
+        "client_groups_available",
+        Kind.GAUGE,
+        "1 if client groups (the epoll instances of a JVM) can be read, which takes the uid of the"
+        " client's process and a shared pid namespace.",
+    ),
+    _of_agent(
+        "grouped_connections",
+        Kind.GAUGE,
+        "Connections whose client is known by its client group, with or without metrics.",
+    ),
+    _of_agent(
         "unattributed_closed_total",
         Kind.COUNTER,
         "Connections that closed before their owner was known.",

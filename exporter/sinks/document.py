@@ -206,6 +206,8 @@ def _agent(snapshot: Snapshot) -> Document:
         "poll_duration_seconds": _number(poll.duration_seconds),
         "unattributed_closed": poll.unattributed_closed,
         "folded_clients": poll.folded_clients,
+        "client_groups_available": poll.groups_available,
+        "grouped_connections": poll.grouped_connections,
         "error": _text(poll.error),
     }
 

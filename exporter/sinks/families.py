@@ -292,6 +292,8 @@ _READERS: dict[str, Reader] = {
     ],
     "brokerwire_events_available": _of_poll(lambda poll: poll.events_available),
     "brokerwire_events_lost_total": _of_poll(lambda poll: poll.events_lost),
+    "brokerwire_client_groups_available": _of_poll(lambda poll: poll.groups_available),
+    "brokerwire_grouped_connections": _of_poll(lambda poll: poll.grouped_connections),
     "brokerwire_unattributed_closed_total": _of_poll(lambda poll: poll.unattributed_closed),
     "brokerwire_folded_clients": _of_poll(lambda poll: poll.folded_clients),
     "brokerwire_folded_series": lambda _, n: [((), "", n.folded)],
