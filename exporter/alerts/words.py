@@ -29,7 +29,7 @@ PROCESS_ONLY = ("process",)
 HELD = 'class!~"connecting|half_closed|ghost"'
 # Of clients whose own metrics are known; `other` jumps by a client's whole past when that client is
 # gone (decisions/0006). Unknown is neither useful nor waste.
-OF_KNOWN = 'client_id!="",client_kind!="other"'
+OF_KNOWN = 'client_kind!="other"'
 KNOWN = f'{OF_KNOWN},class!~"unknown|connecting"'
 
 # Templates of Prometheus: a label that is missing reads as "".

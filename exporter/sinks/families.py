@@ -205,7 +205,7 @@ def _efficiency(snapshot: Snapshot, labels: Labels) -> Rows:
     return [
         (client, "", min(useful.get(client, 0) / seconds, 1.0))
         for client, seconds in spent.items()
-        if seconds > 0 and client[0]
+        if seconds > 0
     ]
 
 
