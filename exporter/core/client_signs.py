@@ -214,17 +214,17 @@ def _bootstraps(
         if each is first or any(one.cookie in silent and one.cookie in signs for one in others):
             # No client has two bootstrap connections to one broker.
             continue
-        if first is not None and each.opened_at <= first.last_activity_at:
-            signs[each.cookie] = _OPENED_WITH_FIRST
-            continue
         later = [one for one in others if one.last_activity_at > each.last_activity_at + _TICK]
         # A consumer may have looked for its coordinator through a broker that it does not use.
         may_guess = len(signs) < _MOST_GUESSED or ClientKind.CONSUMER not in kinds
+        sign = None
         if later:
             sign = _followed(kinds, {told.get(one.cookie) for one in later}, told, may_guess)
-            if sign is not None:
-                signs[each.cookie] = sign
-        elif may_guess and each.last_activity_at <= learned_at + _TICK:
+        if sign is not None:
+            signs[each.cookie] = sign
+        elif first is not None and each.opened_at <= first.last_activity_at:
+            signs[each.cookie] = _OPENED_WITH_FIRST
+        elif not later and may_guess and each.last_activity_at <= learned_at + _TICK:
             signs[each.cookie] = _BEFORE_THE_OTHERS
     return signs
 
@@ -251,10 +251,11 @@ _FIRST = Sign(
     " list of brokers it uses no other",
 )
 _LEARNED = frozenset({Role.DATA, Role.COORDINATOR, Role.TRANSACTION, Role.ADMIN})
+# The first may have had another answer to wait for when the list of brokers came.
 _OPENED_WITH_FIRST = Sign(
     Role.BOOTSTRAP,
-    Confidence.STRONG,
-    "opened before its client's first connection had the list of brokers, and silent since then",
+    Confidence.WEAK,
+    "opened before its client's first connection fell silent, and silent since its first seconds",
 )
 _FOLLOWED = Sign(
     Role.BOOTSTRAP,
@@ -275,6 +276,9 @@ def first_to_fall_silent(members: Iterable[TrackedConnection], now: float) -> in
     if not is_established(held[0]) or not is_quiet(held[0], now):
         return None
     if len(held) > 1 and held[1].last_activity_at <= held[0].last_activity_at + _TICK:
+        return None
+    if any(each.opened_at < held[0].opened_at for each in held):
+        # Two requests of the first may wait at once; one is the list's, after which others open.
         return None
     return held[0].cookie
 
