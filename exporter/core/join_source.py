@@ -20,6 +20,7 @@ from exporter.model import Library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from exporter.core.join_history import Socket
     from exporter.core.join_laws import Law
@@ -118,6 +119,7 @@ class Source:
     _groups: dict[str, _Group] = field(default_factory=dict)
     _searches: dict[object, Search] = field(default_factory=dict)
     _used_searches: dict[object, Search] = field(default_factory=dict)
+    _unnamed: AbstractSet[str] = frozenset()
     _claimed: set[Row] = field(default_factory=set)
     _holders: dict[int, ClientKey] = field(default_factory=dict)
 
@@ -259,6 +261,10 @@ class Source:
             )
         must = [client.key for client in java if self._must_be_there(client)]
         owners = saturating(edges, [] if has_loose else must) or {}
+        everybody = {client.key for client in java if client.reading.connection_count != 0}
+        named = {client_key for client_keys in owners.values() for client_key in client_keys}
+        is_told = not has_loose and settled >= groups.keys() and named >= everybody
+        self._unnamed = groups.keys() - owners.keys() if is_told else set()
         claims = []
         for key in owners.keys() & groups.keys():
             each_options = [found[client_key, key] for client_key in owners[key]]
@@ -420,7 +426,12 @@ class Source:
         return {socket: pairs for socket, pairs in found.items() if socket not in unknown}
 
     def may_claim(self, socket: Socket) -> bool:
-        """Whether anything that was read leaves a node for a socket, or it is too early."""
+        """Whether anything that was read leaves a node for a socket.
+
+        None is left for a group of which the page says nothing: all of its clients have theirs.
+        """
+        if socket.group is not None and socket.group.key in self._unnamed:
+            return False
         return any(True for _ in self._alive(socket))
 
     def may_hold(self, sockets: Iterable[Socket]) -> bool:
