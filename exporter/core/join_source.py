@@ -63,6 +63,8 @@ class _Client:
     key: ClientKey
     reading: ClientReading
     rows: dict[str, Row] = field(default_factory=dict)
+    shared_reads: int = 0
+    """Reads in a row with more nodes that counted than connections that were ever opened."""
     is_steady: bool = False
     """Whether the last two reads counted the same connections."""
 
@@ -101,6 +103,11 @@ class _Client:
     def never_reconnected(self) -> bool:
         """Whether each node had one connection: as many were ever opened as there are nodes."""
         return self.created is not None and self.created == len(self.counted_rows)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether two clients of one client.id are shown as one: more nodes than connections."""
+        return self.shared_reads > _READS_OF_LAG
 
     @property
     def counted_rows(self) -> list[Row]:
@@ -144,6 +151,9 @@ class Source:
                 )
                 client.reading = told
             self._take_nodes(client, told, times)
+            created = told.connections_created
+            is_more = created is not None and len(client.counted_rows) > created
+            client.shared_reads = client.shared_reads + 1 if is_more else 0
         for key in self.clients.keys() - shown.keys() if is_whole else ():
             self.drop(key)
 
@@ -241,7 +251,10 @@ class Source:
 
     def _claims_of_groups(self, groups: dict[str, list[Socket]], *, has_loose: bool) -> list[Claim]:
         settled, gone = self._follow(groups)
-        java = [c for c in self.clients.values() if c.reading.library is Library.JAVA]
+        java = [
+            client for client in self.clients.values()
+            if client.reading.library is Library.JAVA and not client.is_shared
+        ]  # fmt: skip
         # Of two clients with one client.id a page mixes the figures.
         is_mixed = len(groups) > sum(client.reading.connection_count != 0 for client in java)
         edges: dict[ClientKey, list[str]] = {}
@@ -264,7 +277,8 @@ class Source:
         everybody = {client.key for client in java if client.reading.connection_count != 0}
         named = {client_key for client_keys in owners.values() for client_key in client_keys}
         is_told = not has_loose and settled >= groups.keys() and named >= everybody
-        self._unnamed = groups.keys() - owners.keys() if is_told else set()
+        rest = groups.keys() - owners.keys()
+        self._unnamed = rest if is_told else set()
         claims = []
         for key in owners.keys() & groups.keys():
             each_options = [found[client_key, key] for client_key in owners[key]]
@@ -272,6 +286,29 @@ class Source:
                 if all(socket in each for each in each_options):
                     pairs = [pair for each in each_options for pair in each[socket]]
                     claims.append(Claim(socket, pairs, is_grouped=True))
+        shared = [client for client in self.clients.values() if client.is_shared]
+        if len(shared) == 1 and not has_loose:
+            claims += self._claims_of_shared(shared[0], {key: groups[key] for key in rest})
+        return claims
+
+    def _claims_of_shared(self, client: _Client, groups: dict[str, list[Socket]]) -> list[Claim]:
+        """Return what follows for clients of one client.id, each node of which is one's or another's.
+
+        A group without any of the nodes that are in use has none on the page.
+        """
+        sockets = [socket for members in groups.values() for socket in members]
+        rows = client.counted_rows
+        options = {
+            socket: [
+                pair for row in rows for pair in self.pairs.get(socket, {}).get(row, ())
+                if pair.is_possible and (not pair.is_read or client.may_begin(pair))
+            ]
+            for socket in sockets
+        }  # fmt: skip
+        mature = {socket for socket in sockets if self._is_mature(socket, client)}
+        claims = self._claims_of_rows(options, mature)
+        named = {claim.socket.group.key for claim in claims if claim.socket.group is not None}
+        self._unnamed = groups.keys() - named if named else set()
         return claims
 
     def _follow(self, groups: dict[str, list[Socket]]) -> tuple[set[str], dict[str, int]]:
