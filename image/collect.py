@@ -33,7 +33,7 @@ UNUSED = frozenset(
     {
         "__pycache__", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "test", "tkinter",
         "turtledemo", "unittest", "distutils", "venv", "config-3.11-x86_64-linux-gnu",
-        "config-3.11-aarch64-linux-gnu", "dbm", "curses", "sqlite3", "wsgiref", "msilib",
+        "config-3.11-aarch64-linux-gnu", "dbm", "curses", "sqlite3", "msilib",
     }
 )  # fmt: skip
 # A database or a terminal would bring libraries that nothing here calls.

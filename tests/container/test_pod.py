@@ -102,13 +102,15 @@ def test_connections_are_told_apart(uid, namespaces, lab_artifacts, tmp_path, mo
                 return []
 
         def are_told() -> bool:
-            return sorted(each["class"] for each in connections()) == ["data", "zombie"]
+            # The kernel's signs tell classes, weakly, before the client's own metrics do.
+            found = connections()
+            is_sure = {each["confidence"] for each in found} <= {"exact", "strong"}
+            return is_sure and sorted(each["class"] for each in found) == ["data", "zombie"]
 
         wait_until("a data connection and a zombie", are_told, timeout=60, interval=1.0)
         found = connections()
         assert {each["client_id"] for each in found} == {"shop"}
         assert {each["uid"] for each in found} == {APPLICATION}
-        assert {each["confidence"] for each in found} == {"exact"}
         is_same = uid == APPLICATION
         # Where the machine's sockets are all in one cgroup, as on cgroup v1, the uid is what is left.
         words = here.ask("/api/v1/sources")["agent"]["capabilities"]
