@@ -6,7 +6,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["Problem", "Search", "saturating"]
+__all__ = ["Left", "Problem", "Right", "Search", "saturating"]
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from exporter.model import Library
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from exporter.core.join_history import Socket
     from exporter.core.join_pairs import Pair
@@ -284,26 +285,36 @@ def _metadata_came_first(chosen: Iterable[Pair]) -> bool:
 
 def saturating(
     edges: Mapping[Left, Sequence[Right]], must: Iterable[Left]
-) -> dict[Right, list[Left]] | None:
+) -> dict[Right, list[Left]]:
     """Return for each right side that every matching of all `must` uses who may have it there.
 
-    None where there is no such matching.
+    Empty where there is no such matching. The first of each list is that of one and the same
+    matching.
     """
-    needed = set(must)
-    if not _covers(edges, needed, set()):
-        return None
+    needed = list(must)
+    matched = _matching(edges, needed)
+    if matched is None:
+        return {}
     owners: dict[Right, list[Left]] = {}
-    for left, rights in edges.items():
-        for right in rights:
-            if _covers(edges, needed - {left}, {right}):
-                owners.setdefault(right, []).append(left)
-    return {right: who for right, who in owners.items() if not _covers(edges, needed, {right})}
+    for right, first in matched.items():
+        if _matching(edges, needed, {right}) is not None:
+            continue
+        others = [
+            left for left, rights in edges.items()
+            if left != first
+            and right in rights
+            and _matching(edges, [each for each in needed if each != left], {right}) is not None
+        ]  # fmt: skip
+        owners[right] = [first, *others]
+    return owners
 
 
-def _covers(
-    edges: Mapping[Left, Sequence[Right]], sources: Iterable[Left], taken: set[Right]
-) -> bool:
-    """Whether all sources can be matched at once, without what is taken (augmenting paths)."""
+def _matching(
+    edges: Mapping[Left, Sequence[Right]],
+    sources: Iterable[Left],
+    taken: AbstractSet[Right] = frozenset(),
+) -> dict[Right, Left] | None:
+    """Return a matching of all sources without what is taken, or None (augmenting paths)."""
     matched: dict[Right, Left] = {}
 
     def augment(source: Left, seen: set[Right]) -> bool:
@@ -316,4 +327,4 @@ def _covers(
                 return True
         return False
 
-    return all(augment(source, set()) for source in sources)
+    return matched if all(augment(source, set()) for source in sources) else None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from exporter.core.join_history import Row
 from exporter.core.join_laws import LAWS, PLAIN, law_told, shape_of
 from exporter.core.join_pairs import Pair
-from exporter.core.join_search import Problem, Search, saturating
+from exporter.core.join_search import Left, Problem, Right, Search, saturating
 from exporter.model import Library
 
 if TYPE_CHECKING:
@@ -126,6 +126,8 @@ class Source:
     _groups: dict[str, _Group] = field(default_factory=dict)
     _searches: dict[object, Search] = field(default_factory=dict)
     _used_searches: dict[object, Search] = field(default_factory=dict)
+    _chosen: dict[object, object] = field(default_factory=dict)
+    """Which client each group was taken for last, and which node each socket."""
     _unnamed: AbstractSet[str] = frozenset()
     _claimed: set[Row] = field(default_factory=set)
     _holders: dict[int, ClientKey] = field(default_factory=dict)
@@ -240,6 +242,10 @@ class Source:
             found = self._claims_of_pool(loose)
         self._searches = self._used_searches
         self._claimed = {pair.row for claim in found for pair in claim.pairs}
+        self._chosen = {claim.socket: claim.pairs[0].row for claim in found}
+        for claim in found:
+            if claim.socket.group is not None:
+                self._chosen[claim.socket.group.key] = claim.pairs[0].row.client
         self._holders = {claim.socket.cookie: claim.pairs[0].row.client for claim in found}
         if not needs_witness:
             return found
@@ -273,7 +279,7 @@ class Source:
                 key for key, size in gone.items() if client.held in (None, size)
             )
         must = [client.key for client in java if self._must_be_there(client)]
-        owners = saturating(edges, [] if has_loose else must) or {}
+        owners = saturating(self._steady(edges), [] if has_loose else must)
         everybody = {client.key for client in java if client.reading.connection_count != 0}
         named = {client_key for client_keys in owners.values() for client_key in client_keys}
         is_told = not has_loose and settled >= groups.keys() and named >= everybody
@@ -292,7 +298,7 @@ class Source:
         return claims
 
     def _claims_of_shared(self, client: _Client, groups: dict[str, list[Socket]]) -> list[Claim]:
-        """Return what follows for clients of one client.id, each node of which is one's or another's.
+        """Return what follows for clients of one client.id: each node is one's or another's.
 
         A group without any of the nodes that are in use has none on the page.
         """
@@ -329,6 +335,13 @@ class Source:
             key for key in groups if self._number - self._groups[key].changed >= _READS_OF_LAG
         }
         return settled, gone
+
+    def _steady(self, edges: dict[Left, list[Right]]) -> dict[Left, list[Right]]:
+        """Put what was chosen last first: of what no figure distinguishes nothing changes."""
+        return {
+            left: sorted(rights, key=lambda right: self._chosen.get(right) != left)
+            for left, rights in edges.items()
+        }
 
     def _must_be_there(self, client: _Client) -> bool:
         """Whether a client holds a connection for certain."""
@@ -427,7 +440,7 @@ class Source:
             for pair in pairs:
                 edges.setdefault(pair.row, {}).setdefault(socket, []).append(pair)
         must = [row for row in edges if row.is_in_use or row in self._claimed]
-        owners = saturating({row: list(edges[row]) for row in must}, must) or {}
+        owners = saturating(self._steady({row: list(edges[row]) for row in must}), must)
         claims = []
         for socket, rows in owners.items():
             pairs = [pair for row in rows for pair in edges[row][socket]]
