@@ -424,7 +424,9 @@ class ClientKey:
 class Attribution:
     """Which node of which client a socket is, and how that is known.
 
-    `equals` names the other client nodes that no figure tells from this one (twins).
+    `equals` names the other client nodes that it may be. Where these differ in role, `node` has no
+    id and no role; where they are of several clients that count differently, `client` has no
+    client_id: what they share is said, and nothing else.
     """
 
     client: ClientKey
@@ -433,6 +435,11 @@ class Attribution:
     confidence: Confidence
     evidence: tuple[str, ...]
     equals: tuple[str, ...] = ()
+
+    @property
+    def names_client(self) -> bool:
+        """Whether it says which client this is."""
+        return bool(self.client.client_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING
 from exporter.core.join_history import Socket
 from exporter.core.join_laws import PLAIN
 from exporter.core.join_source import Source
-from exporter.model import Attribution, Confidence, Library, NodeReading, Role
+from exporter.model import (
+    Attribution,
+    ClientKey,
+    ClientKind,
+    Confidence,
+    Library,
+    NodeReading,
+    Role,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,13 +34,18 @@ if TYPE_CHECKING:
     from exporter.core.join_pairs import Pair
     from exporter.core.join_source import Claim
     from exporter.core.tracker import TrackedConnection
-    from exporter.model import ClientKey, JoinSample, SourceReading
+    from exporter.model import JoinSample, SourceReading
 
 # A socket is dated by the poll that first saw it: it may have been opened so much earlier.
 OPENED_SLACK = 2.0
 
 # A socket that may be more nodes than these is not known at all.
 MOST_EQUALS = 32
+
+
+_UNKNOWN_NODE = NodeReading(
+    node_id="", role=Role.UNKNOWN, broker_id=None, outgoing_bytes=None, incoming_bytes=None
+)
 
 
 class Attributor:
@@ -257,22 +270,28 @@ def _may_be(row: Row, socket: Socket, addresses_of: Callable[[str], frozenset[st
 
 
 def _attribution(claim: Claim) -> Attribution | None:
-    """Say what all options share: the node, else client and role, else the client or the role."""
+    """Say what all options share: the node, else client and role, else one of both."""
     pairs = list({pair.row: pair for pair in claim.pairs}.values())
     first, others = pairs[0], pairs[1:]
-    row = first.row
-    node = row.node
+    row, node, client = first.row, first.row.node, first.row.client
     equals = others
-    if any(other.row.node.role is not row.node.role for other in others):
+    if any(other.row.node.role is not node.role for other in others):
         equals = pairs
-        node = NodeReading(
-            node_id="", role=Role.UNKNOWN, broker_id=None, outgoing_bytes=None, incoming_bytes=None
-        )
+        node = _UNKNOWN_NODE
+    if any(other.row.client != client and other.row.counts != row.counts for other in others):
+        # Of clients that count the same each may have each other's name.
+        equals = pairs
+        kinds = {other.row.client.kind for other in pairs}
+        kind = client.kind if len(kinds) == 1 else ClientKind.UNKNOWN
+        client = ClientKey(client.source, kind, "")
+        node = replace(_UNKNOWN_NODE, role=node.role)
+        if node.role is Role.UNKNOWN:
+            return None
     if len(equals) > MOST_EQUALS:
         return None
     exact = claim.is_grouped or first.is_equal
     return Attribution(
-        client=row.client,
+        client=client,
         node=node,
         library=row.library,
         confidence=Confidence.EXACT if exact and not others else Confidence.STRONG,
@@ -291,7 +310,7 @@ def _evidence(pair: Pair, claim: Claim) -> str:
         how = f"of {where} sockets only this one counts as much with its login"
     else:
         how = f"of {where} sockets only this one counts as much with its TLS handshake"
-    if len(claim.pairs) > 1:
+    if len({each.row for each in claim.pairs}) > 1:
         how = "this socket is one of several that no figure distinguishes"
     return f"the client counts {figures} for node {pair.row.node_id}; {how}"
 

@@ -210,7 +210,11 @@ def _has_learned(roles: Mapping[int, Role], members: Iterable[TrackedConnection]
 def _name_of(
     unit: _Unit, joined: Mapping[int, Attribution], number: str, kinds: frozenset[ClientKind]
 ) -> tuple[str, ClientKind]:
-    names = {joined[cookie].client for cookie in unit.cookies if cookie in joined}
+    names = {
+        joined[cookie].client
+        for cookie in unit.cookies
+        if cookie in joined and joined[cookie].names_client
+    }
     if len(names) == 1:
         (name,) = names
         return name.client_id, name.kind

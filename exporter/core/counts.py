@@ -120,7 +120,7 @@ class Counts:
             roles=frozenset(roles),
             learned=(
                 self._has_learned(attribution)
-                if attribution is not None
+                if attribution is not None and attribution.names_client
                 else view.client is not None and view.client.has_learned
             ),
             configured=rule.connections_per_broker if rule is not None else None,

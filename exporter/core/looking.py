@@ -133,7 +133,7 @@ class Looking:
             library=library,
             learned=(
                 self._known.has_learned(attribution)
-                if attribution is not None
+                if attribution is not None and attribution.names_client
                 else self._known.clients.is_superseded(cookie)
             ),
             sign=self._known.clients.sign(cookie),
@@ -233,7 +233,7 @@ def _name_of(
     attribution: Attribution | None, client: KernelClient | None
 ) -> tuple[str | None, ClientKind]:
     """Name a client by its own id, else by its number."""
-    if attribution is not None:
+    if attribution is not None and attribution.names_client:
         return attribution.client.client_id, attribution.client.kind
     if client is not None:
         return client.client_id, client.kind

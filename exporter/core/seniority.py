@@ -104,7 +104,7 @@ class Seniority:
             since=min(since for since, _known in remembered),
             known_since=min(known for _since, known in remembered),
             members=tuple(members),
-            attribution=next((each for each in joined if each is not None), None),
+            attribution=next((each for each in joined if each and each.names_client), None),
         )
 
 
@@ -128,7 +128,7 @@ def _sorted(
     for tracked in members:
         attribution = attributions.get(tracked.cookie)
         names: list[Name] = [] if tracked.group is None else [tracked.group.key]
-        if attribution is not None:
+        if attribution is not None and attribution.names_client:
             names.append(attribution.client)
         if names:
             named.append((tracked, names[0]))
