@@ -43,7 +43,8 @@ def is_known_limit(truth: Any) -> bool:
 
 def judge(connection: Any, truth: Any) -> Verdict:
     """Compare what is said of a connection with what its client says."""
-    if connection.client_id is None:
+    # A client that only the kernel shows is known by its number (#3): that names none of them.
+    if connection.client_id is None or connection.client_id.startswith("#"):
         if connection.role == "unknown":
             return Verdict.UNKNOWN
         return Verdict.ROLE if connection.role == truth.role else Verdict.WRONG

@@ -40,6 +40,10 @@ def truth(**values):
         pytest.param(RIGHT | {"node_id": None}, Verdict.ROLE, id="client-and-role"),
         pytest.param({"role": "bootstrap"}, Verdict.ROLE, id="role-alone"),
         pytest.param({"role": "data"}, Verdict.WRONG, id="another-role-alone"),
+        pytest.param({"client_id": "#3"}, Verdict.UNKNOWN, id="a-client-by-number"),
+        pytest.param(
+            {"client_id": "#3", "role": "bootstrap"}, Verdict.ROLE, id="a-client-by-number-and-role"
+        ),
         pytest.param(
             RIGHT | {"node_id": "-2", "equals": ("producer 'orders' node -1",)},
             Verdict.EQUAL,
