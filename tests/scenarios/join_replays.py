@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quiet", action="store_true", help="the counts alone")
     options = parser.parse_args(arguments)
     total = {age: Counter[str]() for age in AGES}
+    exact: Counter[int] = Counter()
     wrong = 0
     for path in options.recording:
         recording = Recording.load(path)
@@ -44,24 +45,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         verdicts = judge_replay(recording, AGES)
         wrong_here = sum(told.wrong_looks > 0 for told in verdicts.told.values())
         print(
-            f"{path.name.partition('.')[0]:36} {_counted(verdicts.counts)} ever wrong {wrong_here}"
+            f"{path.name.partition('.')[0]:36} {_counted(verdicts.counts, verdicts.exact)} ever wrong {wrong_here}"
         )
         for failure in () if options.quiet else verdicts.failures():
             print(f"    {failure}")
         wrong += wrong_here
         for age in AGES:
             total[age] += verdicts.counts(age)
-    print(f"{'all':36} {_counted(total.__getitem__)} ever wrong {wrong}")
+            exact[age] += verdicts.exact(age)
+    print(f"{'all':36} {_counted(total.__getitem__, exact.__getitem__)} ever wrong {wrong}")
     return int(wrong > 0)
 
 
-def _counted(counts_at) -> str:
+def _counted(counts_at, exact_at) -> str:
     parts = []
     for age in AGES:
         counts = counts_at(age)
         part = share(counts)
         told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-        parts.append(f"{age} s: {'-' if part is None else f'{part:.1%}'} ({told})")
+        parts.append(
+            f"{age} s: {'-' if part is None else f'{part:.1%}'}, {exact_at(age)} of"
+            f" {counts.total()} alone ({told})"
+        )
     return "; ".join(parts)
 
 

@@ -130,6 +130,7 @@ def row_of(run: Run, generation: str, verdicts: Verdicts) -> dict[str, Any]:
         "traits": str(run.traits[generation]),
         "connections": len(all_told),
         **{f"at_{age}": dict(verdicts.counts(age, of)) for age in AGES},
+        **{f"exact_at_{age}": verdicts.exact(age, of) for age in AGES},
         "ever_wrong": sum(told.wrong_looks > 0 for told in all_told),
         "ever_confident_and_wrong": sum(told.confident_looks > 0 for told in all_told),
     }
@@ -137,7 +138,11 @@ def row_of(run: Run, generation: str, verdicts: Verdicts) -> dict[str, Any]:
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Return the counts by profile, by library generation, by the agent's start, and of all."""
-    heads = [f"{age}s {what}" for age in AGES for what in ("right", "of", "unknown", "wrong")]
+    heads = [
+        f"{age}s {what}"
+        for age in AGES
+        for what in ("right", "exact", "misnamed", "unknown", "wrong", "of")
+    ]
     lines = [f"{'':28}{'runs':>5}" + "".join(f"{h:>12}" for h in heads) + "  ever wrong  confident"]
     for key in ("profile", "generation", "agent", "certificates", "burners"):
         for value in dict.fromkeys(str(row[key]) for row in rows):
@@ -153,8 +158,9 @@ def _line(name: str, rows: Sequence[dict[str, Any]]) -> str:
     for age in AGES:
         counts: Counter[str] = sum((Counter(row[f"at_{age}"]) for row in rows), Counter())
         part = share(counts)
-        text += f"{'-' if part is None else f'{part:.1%}':>12}{counts.total():12}"
-        text += f"{counts['unknown'] + counts['role']:12}{counts['wrong']:12}"
+        exact = sum(row[f"exact_at_{age}"] for row in rows)
+        text += f"{'-' if part is None else f'{part:.1%}':>12}{exact:12}{counts['misnamed']:12}"
+        text += f"{counts['unknown'] + counts['role']:12}{counts['wrong']:12}{counts.total():12}"
     wrong = sum(row["ever_wrong"] for row in rows)
     confident = sum(row["ever_confident_and_wrong"] for row in rows)
     return text + f"{wrong:12}{confident:11}"

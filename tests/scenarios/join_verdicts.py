@@ -27,7 +27,9 @@ class Verdict(StrEnum):
     RIGHT = "right"
     """The client and the node."""
     EQUAL = "equal"
-    """The truth is among the nodes that the answer calls equal to it."""
+    """The truth is among the nodes that the answer calls equal; client and role, if said, are right."""
+    MISNAMED = "misnamed"
+    """The truth is among the nodes that the answer calls equal, but another client or role is shown."""
     ROLE = "role"
     """The role is right; client or node are not said."""
     UNKNOWN = "unknown"
@@ -41,14 +43,15 @@ def is_known_limit(truth: Any) -> bool:
 
 def judge(connection: Any, truth: Any) -> Verdict:
     """Compare what is said of a connection with what its client says."""
-    if connection.client_id is None:
+    # A client that only the kernel shows is known by its number (#3): that names none of them.
+    if connection.client_id is None or connection.client_id.startswith("#"):
         if connection.role == "unknown":
             return Verdict.UNKNOWN
         return Verdict.ROLE if connection.role == truth.role else Verdict.WRONG
     # librdkafka calls a broker by its address, its statistics by the id once that is learned.
     for node_id in (truth.node_id, truth.broker_id):
         if f"{truth.client_kind} {truth.client_id!r} node {node_id}" in connection.equals:
-            return Verdict.EQUAL
+            return Verdict.EQUAL if _names_rightly(connection, truth) else Verdict.MISNAMED
     if (connection.client_id, connection.client_kind) != (truth.client_id, truth.client_kind):
         return Verdict.WRONG
     if connection.role != truth.role:
@@ -56,6 +59,13 @@ def judge(connection: Any, truth: Any) -> Verdict:
     if connection.node_id is None:
         return Verdict.ROLE
     return Verdict.RIGHT if _is_node(connection, truth) else Verdict.WRONG
+
+
+def _names_rightly(connection: Any, truth: Any) -> bool:
+    """Whether the client and role that are shown are the true ones; an unknown role says nothing."""
+    return (connection.client_id, connection.client_kind) == (
+        truth.client_id, truth.client_kind,
+    ) and connection.role in {truth.role, "unknown"}  # fmt: skip
 
 
 def _is_node(connection: Any, truth: Any) -> bool:
@@ -75,6 +85,8 @@ class Told:
     first_told: float
     at: dict[int, Verdict] = field(default_factory=dict)
     """By age in seconds since its client was known."""
+    options: dict[int, int] = field(default_factory=dict)
+    """How many nodes the answer left open, by age; 1 where it names one and no equals."""
     wrong_looks: int = 0
     confident_looks: int = 0
     worst: str = ""
@@ -112,13 +124,22 @@ class Verdicts:
                 told.worst = line(connection)
             age = now - max(since, told.first_told)
             for each in self.ages:
-                if age >= each:
-                    told.at.setdefault(each, verdict)
+                if age >= each and each not in told.at:
+                    told.at[each] = verdict
+                    told.options[each] = _options(connection)
 
     def counts(self, age: int, of: Callable[[Told], bool] = lambda _: True) -> Counter[str]:
         """Count the verdicts at an age."""
         return Counter(
             str(told.at[age]) for told in self.told.values() if age in told.at and of(told)
+        )
+
+    def exact(self, age: int, of: Callable[[Told], bool] = lambda _: True) -> int:
+        """Count the connections whose node was named at an age, rightly and as the only one."""
+        return sum(
+            told.at.get(age) is Verdict.RIGHT and told.options[age] == 1
+            for told in self.told.values()
+            if of(told)
         )
 
     def failures(self) -> list[str]:
@@ -130,11 +151,22 @@ class Verdicts:
             f" wrong at {told.wrong_looks} looks, confident at {told.confident_looks}"
             f" | {told.worst}"
             for told in self.told.values()
-            if told.wrong_looks or {Verdict.UNKNOWN, Verdict.ROLE} & set(told.at.values())
+            if told.wrong_looks
+            or {Verdict.UNKNOWN, Verdict.ROLE, Verdict.MISNAMED} & set(told.at.values())
         ]
 
 
+def _options(connection: Any) -> int:
+    named = {f"{connection.client_kind} {connection.client_id!r} node {connection.node_id}"}
+    # A join that cannot tell the role names no node: then the equals are all that it left open.
+    return len(set(connection.equals) | (named if connection.node_id else set())) or 1
+
+
 def share(counts: Mapping[str, int]) -> float | None:
-    """Return the share of connections whose node, or nodes, were named rightly."""
+    """Return the share of connections whose node is named, or is among those named as equal.
+
+    It is no measure of how much an answer says: equals may be many nodes of several clients.
+    """
     total = sum(counts.values())
-    return (counts.get("right", 0) + counts.get("equal", 0)) / total if total else None
+    hits = sum(counts.get(each, 0) for each in ("right", "equal", "misnamed"))
+    return hits / total if total else None

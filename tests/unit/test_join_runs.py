@@ -34,16 +34,18 @@ def row(**values):
     common = {
         "run": 0, "profile": "tls13", "generation": "4.4.0", "agent": "early",
         "certificates": "one certificate", "burners": 0, "wide": False,
-        "at_15": {"right": 5, "equal": 1, "unknown": 3, "wrong": 1}, "at_60": {},
+        "at_15": {"right": 4, "equal": 1, "misnamed": 1, "unknown": 3, "wrong": 1}, "at_60": {},
+        "exact_at_15": 3, "exact_at_60": 0,
         "ever_wrong": 2, "ever_confident_and_wrong": 1,
     }  # fmt: skip
     return common | values
 
 
 def test_the_table_adds_up_what_the_runs_counted():
-    lines = table([row(), row(run=1, at_60={"right": 4, "role": 1})]).splitlines()
+    later = {"at_60": {"right": 4, "role": 1}, "exact_at_60": 4}
+    lines = table([row(), row(run=1, **later)]).splitlines()
     assert lines[-1].split() == [
-        "all", "2", "60.0%", "20", "6", "2", "80.0%", "5", "1", "0", "4", "2"
+        "all", "2", "60.0%", "6", "2", "6", "2", "20", "80.0%", "4", "0", "1", "0", "5", "4", "2"
     ]  # fmt: skip
     assert any(line.split()[:3] == ["tls13", "2", "60.0%"] for line in lines)
 

@@ -40,10 +40,24 @@ def truth(**values):
         pytest.param(RIGHT | {"node_id": None}, Verdict.ROLE, id="client-and-role"),
         pytest.param({"role": "bootstrap"}, Verdict.ROLE, id="role-alone"),
         pytest.param({"role": "data"}, Verdict.WRONG, id="another-role-alone"),
+        pytest.param({"client_id": "#3"}, Verdict.UNKNOWN, id="a-client-by-number"),
+        pytest.param(
+            {"client_id": "#3", "role": "bootstrap"}, Verdict.ROLE, id="a-client-by-number-and-role"
+        ),
+        pytest.param(
+            RIGHT | {"node_id": "-2", "equals": ("producer 'orders' node -1",)},
+            Verdict.EQUAL,
+            id="among-equals-of-its-client",
+        ),
         pytest.param(
             RIGHT | {"client_id": "stock", "equals": ("producer 'orders' node -1",)},
-            Verdict.EQUAL,
-            id="among-equals",
+            Verdict.MISNAMED,
+            id="among-equals-with-another-client-shown",
+        ),
+        pytest.param(
+            RIGHT | {"role": "data", "equals": ("producer 'orders' node -1",)},
+            Verdict.MISNAMED,
+            id="among-equals-with-another-role-shown",
         ),
         pytest.param(
             RIGHT | {"node_id": "-2", "equals": ("producer 'orders' node -3",)},
@@ -81,6 +95,16 @@ def test_a_wrong_answer_that_was_taken_back_stays_a_failure():
     (failure,) = verdicts.failures()
     assert "wrong at 1 looks, confident at 1" in failure
     assert verdicts.counts(15) == {"right": 1}
+
+
+@pytest.mark.parametrize(
+    ("equals", "exact"), [((), 1), (("producer 'orders' node -2",), 0)], ids=["alone", "one-of-two"]
+)
+def test_an_answer_is_exact_when_it_names_one_node(equals, exact):
+    verdicts = Verdicts((15,))
+    verdicts.look(116.0, [TRUTH], [said(**RIGHT, equals=equals)], {"orders": 90.0})
+    verdicts.look(132.0, [TRUTH], [said(**RIGHT, equals=equals)], {"orders": 90.0})
+    assert (verdicts.counts(15), verdicts.exact(15)) == ({"right": 1}, exact)
 
 
 def test_the_share_counts_equals_as_right_and_roles_not():
