@@ -43,15 +43,20 @@ def is_known_limit(truth: Any) -> bool:
 
 def judge(connection: Any, truth: Any) -> Verdict:
     """Compare what is said of a connection with what its client says."""
+    # librdkafka calls a broker by its address, its statistics by the id once that is learned.
+    is_equal = any(
+        f"{truth.client_kind} {truth.client_id!r} node {node_id}" in connection.equals
+        for node_id in (truth.node_id, truth.broker_id)
+    )
     # A client that only the kernel shows is known by its number (#3): that names none of them.
-    if connection.client_id is None or connection.client_id.startswith("#"):
+    if not connection.client_id or connection.client_id.startswith("#"):
+        if is_equal and connection.role in {truth.role, "unknown"}:
+            return Verdict.EQUAL
         if connection.role == "unknown":
             return Verdict.UNKNOWN
         return Verdict.ROLE if connection.role == truth.role else Verdict.WRONG
-    # librdkafka calls a broker by its address, its statistics by the id once that is learned.
-    for node_id in (truth.node_id, truth.broker_id):
-        if f"{truth.client_kind} {truth.client_id!r} node {node_id}" in connection.equals:
-            return Verdict.EQUAL if _names_rightly(connection, truth) else Verdict.MISNAMED
+    if is_equal:
+        return Verdict.EQUAL if _names_rightly(connection, truth) else Verdict.MISNAMED
     if (connection.client_id, connection.client_kind) != (truth.client_id, truth.client_kind):
         return Verdict.WRONG
     if connection.role != truth.role:
