@@ -38,6 +38,10 @@ _READS_OF_LAG = 2
 # Growth in step so often is no coincidence (1 of 13,000 wrong pairs at one read, measured).
 _WITNESS_GROWTHS = 2
 
+# Another host's replica beats at the same rate and in the same sizes: half of its growths look
+# alike, and eight of them without one that does not are one in 256.
+_REPLICA_GROWTHS = 8
+
 
 class Claim(NamedTuple):
     """A socket and the nodes that it may be, the first one part of one whole assignment."""
@@ -216,7 +220,7 @@ class Source:
             laws = LAWS[client.reading.library] if told is None else (told,)
             for socket in sockets:
                 known = self.pairs.setdefault(socket, {})
-                for row in client.counted_rows:
+                for row in client.rows.values():
                     pairs = known.get(row)
                     if pairs is None or (told is not None and any(p.law != told for p in pairs)):
                         allowed = laws if may_be(row, socket) else ()
@@ -252,7 +256,7 @@ class Source:
         # Whoever it was that sent this, the figures must show whose it is: those of all sockets
         # together where a page names all clients of a process, else those of each.
         if any(each.library is Library.JAVA for each in (c.reading for c in self.clients.values())):
-            return found if any(self._is_witnessed(claim.pairs[0]) for claim in found) else []
+            return found if any(self._shows_whose(claim.pairs[0]) for claim in found) else []
         return [claim for claim in found if all(map(self._is_witnessed, claim.pairs))]
 
     def _claims_of_groups(self, groups: dict[str, list[Socket]], *, has_loose: bool) -> list[Claim]:
@@ -355,7 +359,7 @@ class Source:
         self, client: _Client, members: Sequence[Socket], *, is_settled: bool, is_mixed: bool
     ) -> dict[Socket, list[Pair]] | None:
         """Return what each socket of a group may be if the group is this client; None if not."""
-        rows = client.counted_rows
+        rows = client.rows.values()
         mature = [socket for socket in members if self._is_mature(socket, client)]
         if len(mature) > len(rows):
             return None
@@ -416,12 +420,17 @@ class Source:
         for socket, pairs in options.items():
             by_remote.setdefault(socket.remote, {})[socket] = pairs
         for remote, there in by_remote.items():
-            rows = {pair.row for pairs in there.values() for pair in pairs}
-            if len(there) == sum(row.is_in_use for row in rows) and mature >= there.keys():
-                used = {
-                    socket: [pair for pair in pairs if pair.row.is_in_use]
-                    for socket, pairs in there.items()
-                }
+            name = f"{next(iter(there)).owner} {remote}"
+            self._follow({name: list(there)})
+            changed = self._groups[name].changed
+            used = {
+                socket: [pair for pair in pairs if pair.row.is_in_use]
+                for socket, pairs in there.items()
+            }
+            rows = {pair.row for pairs in used.values() for pair in pairs}
+            # A node that was in use since the sockets there last changed has one of them.
+            is_settled = all(row.reads and row.reads[-1].number > changed for row in rows)
+            if is_settled and len(there) == len(rows) and mature >= there.keys():
                 found = self._search(remote, Problem(used)) or {}
                 claims += [Claim(*each, is_grouped=False) for each in found.items()]
             else:
@@ -506,6 +515,11 @@ class Source:
             return False
         reads = max((pair.reads for pair in left), default=_MATURE_READS)
         return socket.is_talking and bool(rows) and reads >= _MATURE_READS
+
+    @staticmethod
+    def _shows_whose(pair: Pair) -> bool:
+        """Whether the figures of a page are this process's, and not those of a replica of it."""
+        return pair.growths >= (_WITNESS_GROWTHS if pair.is_equal else _REPLICA_GROWTHS)
 
     @staticmethod
     def _is_witnessed(pair: Pair) -> bool:

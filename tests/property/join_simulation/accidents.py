@@ -86,7 +86,10 @@ def _restart_one(host: Host, at: float) -> None:
 
 
 def _renew_one(host: Host, at: float) -> None:
-    nodes = [each for each in _open_nodes(host, at) if each.client.security.tls and each.talk]
+    nodes = [
+        each for each in _open_nodes(host, at)
+        if each.talk and each.client.security.tls and each.client.security.tls.protocol == "TLSv1.3"
+    ]  # fmt: skip
     if nodes:
         node = host.chance.choice(nodes)
         host.sockets.renew_key(node.wire, max(at, node.busy_until))
