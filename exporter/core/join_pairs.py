@@ -62,7 +62,7 @@ class Pair:
 
     __slots__ = (
         "_base_in", "_base_out", "_counts", "_first", "_in", "_is_firm_in", "_is_firm_out", "_look",
-        "_out", "_seen", "growths", "has_no_past",
+        "_out", "_seen", "growths", "has_no_past", "increments",
         "law", "reads", "row", "socket", "strikes",
     )  # fmt: skip
 
@@ -72,6 +72,8 @@ class Pair:
         self.strikes = 0
         self.growths = 0
         """Reads at which the node had counted more, and the socket just as much."""
+        self.increments: set[int] = set()
+        """By how much it was, each time."""
         self.reads = 0
         self.has_no_past = False
         """Whether the node is known to have had no connection before this one: B is 0."""
@@ -154,11 +156,14 @@ class Pair:
         if now_out is None or now_in is None:
             self.strikes += 1
             self.growths = 0
+            self.increments.clear()
             return
         if sent > 0 or received > 0:
             self.strikes = 0
             width = (now_out.high - now_out.low) + (now_in.high - now_in.low)
-            self.growths += width < sent + received
+            if width < sent + received:
+                self.growths += 1
+                self.increments.add(sent + received)
         self._counts, self._out, self._in = counts, now_out, now_in
         # From the first record on that nobody counted, V says no more of K.
         self._is_firm_out = self._is_firm_out and not (login or more_out or renewed)
@@ -230,11 +235,12 @@ class Pair:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the totals are equal, to the byte, both ways and without a handshake."""
+        """Whether the totals are equal, to the byte, both ways: nothing encrypts or logs in."""
+        nothing = Span(0, 0)
         return (
             self.law == PLAIN
             and self.is_read
-            and self.handshake() == (Span(0, 0), Span(0, 0))
+            and self._out == self._in == nothing
             and not self.strikes
         )
 

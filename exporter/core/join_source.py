@@ -38,9 +38,9 @@ _READS_OF_LAG = 2
 # Growth in step so often is no coincidence (1 of 13,000 wrong pairs at one read, measured).
 _WITNESS_GROWTHS = 2
 
-# Another host's replica beats at the same rate and in the same sizes: half of its growths look
-# alike, and eight of them without one that does not are one in 256.
-_REPLICA_GROWTHS = 8
+# Replicas on other hosts send heartbeats of the same sizes at the same rate, and may do so at the
+# same moments: only growths that differ from each other show whose figures they are.
+_DISTINCT_GROWTHS = 5
 
 
 class Claim(NamedTuple):
@@ -71,25 +71,39 @@ class _Client:
     """Reads in a row with more nodes that counted than connections that were ever opened."""
     is_steady: bool = False
     """Whether the last two reads counted the same connections."""
+    is_shown_open: bool = False
+    """Whether one of its nodes grew with a socket, equal to the byte: a client has one protocol."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a Java client neither encrypts nor logs in: it counts both, and has done neither.
+
+        A page counts them late, but not as late as that.
+        """
+        reading = self.reading
+        return self.is_shown_open or (
+            reading.library is Library.JAVA
+            and reading.authentications == 0
+            and any(len(row.reads) > _READS_OF_LAG for row in self.rows.values())
+        )
 
     @property
     def law(self) -> Law | None:
-        return law_told(self.reading)
+        return PLAIN if self.is_open else law_told(self.reading)
 
     def may_begin(self, pair: Pair) -> bool:
         """Whether the handshake and login of a pair may be what they must be.
 
-        librdkafka counts its logins, Java says whether it had any.
+        librdkafka counts its logins.
         """
-        reading = self.reading
-        is_counted = reading.library is Library.LIBRDKAFKA or reading.authentications == 0
+        is_counted = self.reading.library is Library.LIBRDKAFKA or self.is_open
         return pair.may_begin(is_open=pair.law == PLAIN and is_counted)
 
     @property
     def may_log_in(self) -> bool:
         """Whether it may log in again while a connection lives."""
         reading = self.reading
-        if reading.library is not Library.JAVA or reading.authentications == 0:
+        if reading.library is not Library.JAVA or self.is_open:
             return False
         return reading.reauthentications != 0
 
@@ -126,6 +140,8 @@ class Source:
     pairs: dict[Socket, dict[Row, list[Pair]]] = field(default_factory=dict)
     owner: str | None = None
     seen_at: dict[ClientKey, float] = field(default_factory=dict)
+    _open_ends: set[Endpoint] = field(default_factory=set)
+    """Listeners that neither encrypt nor ask for a login: a listener speaks one protocol."""
     _number: int = 0
     _groups: dict[str, _Group] = field(default_factory=dict)
     _searches: dict[object, Search] = field(default_factory=dict)
@@ -222,12 +238,19 @@ class Source:
                 known = self.pairs.setdefault(socket, {})
                 for row in client.rows.values():
                     pairs = known.get(row)
-                    if pairs is None or (told is not None and any(p.law != told for p in pairs)):
+                    if pairs is None:
                         allowed = laws if may_be(row, socket) else ()
                         pairs = known[row] = [Pair(socket, row, law) for law in allowed]
+                    elif told is not None and any(pair.law != told for pair in pairs):
+                        # What was read so far allowed for logins that an open client has not.
+                        kept = [pair for pair in pairs if pair.law == told != PLAIN]
+                        pairs = known[row] = kept or [Pair(socket, row, told)]
                     for pair in pairs:
                         if pair.is_possible:
                             pair.advance(may_log_in=client.may_log_in)
+                            if pair.is_equal and pair.growths >= _WITNESS_GROWTHS:
+                                client.is_shown_open = True
+                                self._open_ends.add(socket.remote)
 
     # ---- what follows -------------------------------------------------------------------------
 
@@ -395,6 +418,10 @@ class Source:
                 for row in client.counted_rows:
                     for pair in self.pairs.get(socket, {}).get(row, ()):
                         pair.has_no_past |= is_settled and client.never_reconnected
+                        if socket.remote in self._open_ends and not (
+                            pair.law == PLAIN and pair.may_begin(is_open=True)
+                        ):
+                            continue
                         if pair.is_possible and (not pair.is_read or client.may_begin(pair)):
                             possible.append(pair)
         if all(client.reading.library is Library.LIBRDKAFKA for client in clients):
@@ -519,7 +546,9 @@ class Source:
     @staticmethod
     def _shows_whose(pair: Pair) -> bool:
         """Whether the figures of a page are this process's, and not those of a replica of it."""
-        return pair.growths >= (_WITNESS_GROWTHS if pair.is_equal else _REPLICA_GROWTHS)
+        if pair.is_equal:
+            return pair.growths >= _WITNESS_GROWTHS
+        return len(pair.increments) >= _DISTINCT_GROWTHS
 
     @staticmethod
     def _is_witnessed(pair: Pair) -> bool:

@@ -138,7 +138,8 @@ def tear(host: Host, client: Client, begin: float, end: float) -> None:
         if chance.random() < 0.3:
             # It has taken an answer that it has not counted.
             node.talk(begin - 0.04)
-            if node.busy_until < begin:
+            # A request without an answer leaves the last answer where it was.
+            if node.busy_until < begin and node.incoming.times[-1] >= begin - 0.04:
                 node.incoming.times[-1] = node.responses.times[-1] = node.busy_until = end
             node.next_at = max(node.next_at, node.busy_until)
             continue
