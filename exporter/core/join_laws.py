@@ -63,12 +63,7 @@ LAWS[Library.UNKNOWN] = tuple(dict.fromkeys(LAWS[Library.JAVA] + LAWS[Library.LI
 
 
 def law_told(client: ClientReading) -> Law | None:
-    """Return the law of the TLS that a client reports; Java does from 2.6 on.
-
-    Logins that it counts are TLS handshakes too: none, no TLS.
-    """
-    if client.library is Library.JAVA and client.authentications == 0 and client.connection_count:
-        return PLAIN
+    """Return the law of the TLS that a client reports; Java does from 2.6 on."""
     told = {_law_of(use) for use in client.ciphers}
     return told.pop() if len(told) == 1 else None
 

@@ -32,11 +32,14 @@ _RECORD = 16_709
 # More than one segment at once may end in the middle of a record.
 _SEGMENT = 1_200
 
+# JSSE and OpenSSL renew a key by a message of so many bytes each way (TLS, section 2).
+_KEY_UPDATE = 5
+
 # What a login in the middle of a connection (connections.max.reauth.ms) may weigh, tokens included.
 _LOGIN = 8_192
 
-# Logins before the agent began may weigh anything.
-_ANY_LOGINS = -(2**53)
+# Logins before the agent began may weigh anything, and so does what nobody has read.
+_ANYTHING = 2**53
 
 
 class Span(NamedTuple):
@@ -59,7 +62,7 @@ class Pair:
 
     __slots__ = (
         "_base_in", "_base_out", "_counts", "_first", "_in", "_is_firm_in", "_is_firm_out", "_look",
-        "_out", "_seen", "growths", "has_no_past",
+        "_out", "_seen", "growths", "has_no_past", "increments",
         "law", "reads", "row", "socket", "strikes",
     )  # fmt: skip
 
@@ -69,6 +72,8 @@ class Pair:
         self.strikes = 0
         self.growths = 0
         """Reads at which the node had counted more, and the socket just as much."""
+        self.increments: set[int] = set()
+        """By how much it was, each time."""
         self.reads = 0
         self.has_no_past = False
         """Whether the node is known to have had no connection before this one: B is 0."""
@@ -94,7 +99,7 @@ class Pair:
     def advance(self, *, may_log_in: bool) -> None:
         """Take the reads since the last call for which both sides are known."""
         row, socket = self.row, self.socket
-        if row.reads[-1].number == self._seen:
+        if not row.reads or row.reads[-1].number == self._seen:
             return
         for read in row.steps(self._seen):
             if read.begun - LAG < socket.opened_by:
@@ -128,8 +133,8 @@ class Pair:
             self._is_firm_in = self._base_in == incoming
             if may_log_in:
                 # It may have logged in again before anybody looked.
-                self._base_out = Span(_ANY_LOGINS, self._base_out.high)
-                self._base_in = Span(_ANY_LOGINS, self._base_in.high)
+                self._base_out = Span(-_ANYTHING, self._base_out.high)
+                self._base_in = Span(-_ANYTHING, self._base_in.high)
                 self._is_firm_out = self._is_firm_in = False
             return
         sent, received = counts.outgoing - earlier.outgoing, counts.incoming - earlier.incoming
@@ -142,18 +147,27 @@ class Pair:
         )
         now_out = _narrowed(self._out, out, more_out + login, law.out if not login else 1)
         now_in = _narrowed(self._in, incoming, more_in + login, law.incoming if not login else 1)
+        renewed = False
+        if law != PLAIN and (now_out is None or now_in is None):
+            renewed = True
+            by_out, by_in = law.out + _KEY_UPDATE, law.incoming + _KEY_UPDATE
+            now_out = _narrowed(self._out.plus(by_out, by_out), out, more_out + login, 1)
+            now_in = _narrowed(self._in.plus(by_in, by_in), incoming, more_in + login, 1)
         if now_out is None or now_in is None:
             self.strikes += 1
             self.growths = 0
+            self.increments.clear()
             return
         if sent > 0 or received > 0:
             self.strikes = 0
             width = (now_out.high - now_out.low) + (now_in.high - now_in.low)
-            self.growths += width < sent + received
+            if width < sent + received:
+                self.growths += 1
+                self.increments.add(sent + received)
         self._counts, self._out, self._in = counts, now_out, now_in
         # From the first record on that nobody counted, V says no more of K.
-        self._is_firm_out = self._is_firm_out and not (login or more_out)
-        self._is_firm_in = self._is_firm_in and not (login or more_in)
+        self._is_firm_out = self._is_firm_out and not (login or more_out or renewed)
+        self._is_firm_in = self._is_firm_in and not (login or more_in or renewed)
         if self._is_firm_out:
             self._base_out = _within(self._base_out, now_out)
         if self._is_firm_in:
@@ -194,7 +208,9 @@ class Pair:
 
     def handshake(self) -> tuple[Span, Span]:
         """Return the bounds of K, out and in, with what the node may have counted before."""
-        if self.has_no_past or self.row.node.connects == 1 or self._first is None:
+        if self._first is None:
+            return Span(-_ANYTHING, _ANYTHING), Span(-_ANYTHING, _ANYTHING)
+        if self.has_no_past or self.row.node.connects == 1:
             return self._base_out, self._base_in
         counts, law = self._first, self.law
         low_out = low_in = 0
@@ -207,17 +223,24 @@ class Pair:
         return self._base_out.plus(low_out, high_out), self._base_in.plus(low_in, high_in)
 
     def may_begin(self, *, is_open: bool) -> bool:
-        """Whether K may be what it must be: 0 where the client neither encrypts nor logs in."""
+        """Whether K may be what it must be: 0 where the client neither encrypts nor logs in.
+
+        A node that has counted nothing yet may have a socket that did no more than that.
+        """
         most = LARGEST_HANDSHAKE if not is_open else 0
+        if not self.is_read and not self.row.reads:
+            last = self.socket.looks[-1]
+            return max(last.out, last.incoming) <= most
         return all(span.high >= 0 and span.low <= most for span in self.handshake())
 
     @property
     def is_equal(self) -> bool:
-        """Whether the totals are equal, to the byte, both ways and without a handshake."""
+        """Whether the totals are equal, to the byte, both ways: nothing encrypts or logs in."""
+        nothing = Span(0, 0)
         return (
             self.law == PLAIN
             and self.is_read
-            and self.handshake() == (Span(0, 0), Span(0, 0))
+            and self._out == self._in == nothing
             and not self.strikes
         )
 

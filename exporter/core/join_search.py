@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from exporter.core.join_history import Socket
+    from exporter.core.join_history import Row, Socket
     from exporter.core.join_pairs import Pair
     from exporter.model import ClientKey
 
 Left = TypeVar("Left", bound="Hashable")
 Right = TypeVar("Right", bound="Hashable")
 
-# Steps of one search: a client with eight connections takes some hundred, and this many 20 ms.
-_MOST_STEPS = 3_000
+# Looks at pairs of one search: so many take 0.1 s.
+_MOST_STEPS = 200_000
 
-# A search that was given up is not tried at each read.
-_READS_OF_REST = 5
+# A search that took so long is not done again at each read.
+_READS_OF_REST = 10
 
 # Two full handshakes with one broker differ by signatures and nonces alone, two resumed ones by
 # their tickets: up to 16 bytes were seen (research, TLS section 1 and 4).
@@ -58,7 +58,7 @@ class Problem:
 
 
 class _TooManyError(Exception):
-    """The search was given up: nothing may be concluded."""
+    """The search was given up: what it was to disprove stays possible."""
 
 
 class Search:
@@ -73,6 +73,7 @@ class Search:
         self._with_addresses = True
         self._excluded: set[Pair] = set()
         self._known: list[dict[Socket, Pair]] = []
+        self._last: dict[Socket, list[Pair]] = {}
         self._rest = 0
         self._begin(Problem({}))
 
@@ -82,10 +83,9 @@ class Search:
         self._agreed: dict[tuple[Pair, Pair], bool] = {}
 
     def options(self, problem: Problem) -> dict[Socket, list[Pair]] | None:
-        """Return for each socket the pairs that some whole assignment has; None: there is none.
+        """Return for each socket the pairs that no law excludes; None: there is no assignment.
 
-        Empty where there are too many assignments to know. The first pair of each list is that of
-        one and the same assignment.
+        The first pair of each list is that of one and the same assignment, where one was found.
         """
         sides = (
             frozenset(problem.options),
@@ -97,19 +97,23 @@ class Search:
             self._known.clear()
         if self._rest > 0:
             self._rest -= 1
-            return {}
+            left = {
+                socket: [pair for pair in self._last[socket] if pair in pairs]
+                for socket, pairs in problem.options.items()
+            }
+            if all(left.values()):
+                return left
         self._begin(problem)
-        try:
+        found = self._run()
+        if found is None and self._with_addresses:
+            # Brokers behind one address, or one broker behind several.
+            self._with_addresses = False
+            self._excluded.clear()
+            self._agreed.clear()
             found = self._run()
-            if found is None and self._with_addresses:
-                # Brokers behind one address, or one broker behind several.
-                self._with_addresses = False
-                self._excluded.clear()
-                self._agreed.clear()
-                found = self._run()
-        except _TooManyError:
+        if self._steps > _MOST_STEPS:
             self._rest = _READS_OF_REST
-            return {}
+        self._last = found or {}
         return found
 
     def _run(self) -> dict[Socket, list[Pair]] | None:
@@ -118,28 +122,48 @@ class Search:
             socket: [pair for pair in pairs if pair not in self._excluded]
             for socket, pairs in self._problem.options.items()
         }
+        found: dict[Socket, dict[Pair, None]] = {each: {} for each in domains}
         if not self._known:
-            first = self._solve(domains, {})
+            try:
+                first = self._solve(domains, {})
+            except _TooManyError:
+                first = {}
             if first is None:
                 return None
-            self._known.append(first)
-        found: dict[Socket, dict[Pair, None]] = {each: {} for each in domains}
+            self._known = [first] if first else []
         for known in self._known:
             for socket, pair in known.items():
                 found[socket][pair] = None
         for socket, pairs in domains.items():
-            for pair in pairs:
+            for pair in list(pairs):
                 if pair in found[socket]:
                     continue
-                narrowed = self._narrow(domains, pair, {})
-                more = None if narrowed is None else self._solve(narrowed, {socket: pair})
+                more = self._with(domains, pair)
                 if more is None:
                     self._excluded.add(pair)
+                    pairs.remove(pair)
+                    if not pairs:
+                        return None
                     continue
-                self._known.append(more)
-                for other, its in more.items():
+                if more:
+                    self._known.append(more)
+                for other, its in (more or {socket: pair}).items():
                     found[other][its] = None
         return {socket: list(pairs) for socket, pairs in found.items()}
+
+    def _with(
+        self, domains: Mapping[Socket, Sequence[Pair]], pair: Pair
+    ) -> dict[Socket, Pair] | None:
+        """Return an assignment that has a pair; None: there is none; empty: it takes too long."""
+        narrowed = self._narrow(domains, pair, {})
+        if narrowed is None:
+            return None
+        if self._steps > _MOST_STEPS:
+            return {}
+        try:
+            return self._solve(narrowed, {pair.socket: pair})
+        except _TooManyError:
+            return {}
 
     def _is_valid(self, known: Mapping[Socket, Pair]) -> bool:
         """Whether an assignment that was found is one still."""
@@ -160,16 +184,17 @@ class Search:
         self, domains: Mapping[Socket, Sequence[Pair]], chosen: dict[Socket, Pair]
     ) -> dict[Socket, Pair] | None:
         """Return an assignment of all sockets that goes on from what is chosen; None: none."""
-        self._steps += 1
-        if self._steps > _MOST_STEPS:
-            raise _TooManyError
         if not domains:
             return dict(chosen) if self._may_end(chosen) else None
+        if not self._are_enough(domains, chosen):
+            return None
         socket = min(domains, key=lambda each: len(domains[each]))
         for pair in domains[socket]:
             narrowed = self._narrow(domains, pair, chosen)
             if narrowed is None:
                 continue
+            if self._steps > _MOST_STEPS:
+                raise _TooManyError
             chosen[socket] = pair
             found = self._solve(narrowed, chosen)
             if found is not None:
@@ -188,6 +213,7 @@ class Search:
         for socket, pairs in domains.items():
             if socket is pair.socket:
                 continue
+            self._steps += len(pairs)
             left[socket] = [
                 other for other in pairs
                 if other.row is not pair.row
@@ -197,6 +223,46 @@ class Search:
             if not left[socket]:
                 return None
         return left
+
+    def _are_enough(
+        self, domains: Mapping[Socket, Sequence[Pair]], chosen: Mapping[Socket, Pair]
+    ) -> bool:
+        """Whether each socket can have a node of its own, no client more than it holds."""
+        most = self._problem.most
+        held = Counter(pair.row.client for pair in chosen.values())
+        holders: dict[Row, Socket] = {}
+
+        def place(socket: Socket, seen: set[object]) -> bool:
+            """Find a node for a socket; others may have to go elsewhere (augmenting paths)."""
+            for pair in domains[socket]:
+                self._steps += 1
+                row, client = pair.row, pair.row.client
+                if row in seen:
+                    continue
+                seen.add(row)
+                holder = holders.get(row)
+                if holder is not None:
+                    if not place(holder, seen):
+                        continue
+                elif client not in most or held[client] < most[client]:
+                    held[client] += 1
+                elif client in seen or not vacate(client, seen):
+                    continue
+                holders[row] = socket
+                return True
+            return False
+
+        def vacate(client: ClientKey, seen: set[object]) -> bool:
+            seen.add(client)
+            for row, socket in list(holders.items()):
+                if row.client == client and row not in seen:
+                    seen.add(row)
+                    if place(socket, seen):
+                        del holders[row]
+                        return True
+            return False
+
+        return all(place(socket, set()) for socket in domains)
 
     def _agree(self, one: Pair, other: Pair) -> bool:
         known = self._agreed.get((one, other))
@@ -220,13 +286,14 @@ def _agree(one: Pair, other: Pair, problem: Problem, *, with_addresses: bool) ->
         if one.law == PLAIN and not _equal_handshakes(one, other):
             return False
     elif one.law != other.law:
-        return True
+        # A listener speaks one security protocol, to all clients.
+        return not is_here or PLAIN not in (one.law, other.law)
     if is_here and one.row.library is other.row.library is Library.LIBRDKAFKA:
         # It never resumes a session and counts its logins (research, TLS sections 1 and 4).
         return _equal_handshakes(one, other)
     if not is_here or one.law == PLAIN:
         return True
-    return _certificates_agree(one, other, problem)
+    return _certificates_agree(one, other)
 
 
 def _in_order(one: Pair, other: Pair) -> bool:
@@ -245,24 +312,14 @@ def _equal_handshakes(one: Pair, other: Pair) -> bool:
     )
 
 
-def _certificates_agree(one: Pair, other: Pair, problem: Problem) -> bool:
+def _certificates_agree(one: Pair, other: Pair) -> bool:
     """Whether one broker sent both what it sends: its certificates, or nothing but a resumption.
 
-    A session is resumed only after a full handshake with the same broker, and learned
-    connections come after bootstrap ones.
+    Which of the two comes first says nothing: clients may share their sessions.
     """
     mine, others = one.handshake()[1], other.handshake()[1]
-    apart = mine.distance(others)
-    if apart <= _JITTER:
-        return True
-    if max(mine.high - others.low, others.high - mine.low) <= _FULL_IS_MORE:
-        return False
-    if not problem.is_complete or one.row.client != other.row.client:
-        return True
-    if one.row.is_learned == other.row.is_learned:
-        return True
-    first, later = (others, mine) if one.row.is_learned else (mine, others)
-    return first.high + _JITTER >= later.low
+    most = max(mine.high - others.low, others.high - mine.low)
+    return mine.distance(others) <= _JITTER or most > _FULL_IS_MORE
 
 
 def _metadata_came_first(chosen: Iterable[Pair]) -> bool:

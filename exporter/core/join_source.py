@@ -38,6 +38,10 @@ _READS_OF_LAG = 2
 # Growth in step so often is no coincidence (1 of 13,000 wrong pairs at one read, measured).
 _WITNESS_GROWTHS = 2
 
+# Replicas on other hosts send heartbeats of the same sizes at the same rate, and may do so at the
+# same moments: only growths that differ from each other show whose figures they are.
+_DISTINCT_GROWTHS = 5
+
 
 class Claim(NamedTuple):
     """A socket and the nodes that it may be, the first one part of one whole assignment."""
@@ -67,25 +71,39 @@ class _Client:
     """Reads in a row with more nodes that counted than connections that were ever opened."""
     is_steady: bool = False
     """Whether the last two reads counted the same connections."""
+    is_shown_open: bool = False
+    """Whether one of its nodes grew with a socket, equal to the byte: a client has one protocol."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a Java client neither encrypts nor logs in: it counts both, and has done neither.
+
+        A page counts them late, but not as late as that.
+        """
+        reading = self.reading
+        return self.is_shown_open or (
+            reading.library is Library.JAVA
+            and reading.authentications == 0
+            and any(len(row.reads) > _READS_OF_LAG for row in self.rows.values())
+        )
 
     @property
     def law(self) -> Law | None:
-        return law_told(self.reading)
+        return PLAIN if self.is_open else law_told(self.reading)
 
     def may_begin(self, pair: Pair) -> bool:
         """Whether the handshake and login of a pair may be what they must be.
 
-        librdkafka counts its logins, Java says whether it had any.
+        librdkafka counts its logins.
         """
-        reading = self.reading
-        is_counted = reading.library is Library.LIBRDKAFKA or reading.authentications == 0
+        is_counted = self.reading.library is Library.LIBRDKAFKA or self.is_open
         return pair.may_begin(is_open=pair.law == PLAIN and is_counted)
 
     @property
     def may_log_in(self) -> bool:
         """Whether it may log in again while a connection lives."""
         reading = self.reading
-        if reading.library is not Library.JAVA or reading.authentications == 0:
+        if reading.library is not Library.JAVA or self.is_open:
             return False
         return reading.reauthentications != 0
 
@@ -122,6 +140,8 @@ class Source:
     pairs: dict[Socket, dict[Row, list[Pair]]] = field(default_factory=dict)
     owner: str | None = None
     seen_at: dict[ClientKey, float] = field(default_factory=dict)
+    _open_ends: set[Endpoint] = field(default_factory=set)
+    """Listeners that neither encrypt nor ask for a login: a listener speaks one protocol."""
     _number: int = 0
     _groups: dict[str, _Group] = field(default_factory=dict)
     _searches: dict[object, Search] = field(default_factory=dict)
@@ -216,14 +236,21 @@ class Source:
             laws = LAWS[client.reading.library] if told is None else (told,)
             for socket in sockets:
                 known = self.pairs.setdefault(socket, {})
-                for row in client.counted_rows:
+                for row in client.rows.values():
                     pairs = known.get(row)
-                    if pairs is None or (told is not None and any(p.law != told for p in pairs)):
+                    if pairs is None:
                         allowed = laws if may_be(row, socket) else ()
                         pairs = known[row] = [Pair(socket, row, law) for law in allowed]
+                    elif told is not None and any(pair.law != told for pair in pairs):
+                        # What was read so far allowed for logins that an open client has not.
+                        kept = [pair for pair in pairs if pair.law == told != PLAIN]
+                        pairs = known[row] = kept or [Pair(socket, row, told)]
                     for pair in pairs:
                         if pair.is_possible:
                             pair.advance(may_log_in=client.may_log_in)
+                            if pair.is_equal and pair.growths >= _WITNESS_GROWTHS:
+                                client.is_shown_open = True
+                                self._open_ends.add(socket.remote)
 
     # ---- what follows -------------------------------------------------------------------------
 
@@ -252,7 +279,7 @@ class Source:
         # Whoever it was that sent this, the figures must show whose it is: those of all sockets
         # together where a page names all clients of a process, else those of each.
         if any(each.library is Library.JAVA for each in (c.reading for c in self.clients.values())):
-            return found if any(self._is_witnessed(claim.pairs[0]) for claim in found) else []
+            return found if any(self._shows_whose(claim.pairs[0]) for claim in found) else []
         return [claim for claim in found if all(map(self._is_witnessed, claim.pairs))]
 
     def _claims_of_groups(self, groups: dict[str, list[Socket]], *, has_loose: bool) -> list[Claim]:
@@ -355,7 +382,7 @@ class Source:
         self, client: _Client, members: Sequence[Socket], *, is_settled: bool, is_mixed: bool
     ) -> dict[Socket, list[Pair]] | None:
         """Return what each socket of a group may be if the group is this client; None if not."""
-        rows = client.counted_rows
+        rows = client.rows.values()
         mature = [socket for socket in members if self._is_mature(socket, client)]
         if len(mature) > len(rows):
             return None
@@ -391,6 +418,10 @@ class Source:
                 for row in client.counted_rows:
                     for pair in self.pairs.get(socket, {}).get(row, ()):
                         pair.has_no_past |= is_settled and client.never_reconnected
+                        if socket.remote in self._open_ends and not (
+                            pair.law == PLAIN and pair.may_begin(is_open=True)
+                        ):
+                            continue
                         if pair.is_possible and (not pair.is_read or client.may_begin(pair)):
                             possible.append(pair)
         if all(client.reading.library is Library.LIBRDKAFKA for client in clients):
@@ -416,12 +447,17 @@ class Source:
         for socket, pairs in options.items():
             by_remote.setdefault(socket.remote, {})[socket] = pairs
         for remote, there in by_remote.items():
-            rows = {pair.row for pairs in there.values() for pair in pairs}
-            if len(there) == sum(row.is_in_use for row in rows) and mature >= there.keys():
-                used = {
-                    socket: [pair for pair in pairs if pair.row.is_in_use]
-                    for socket, pairs in there.items()
-                }
+            name = f"{next(iter(there)).owner} {remote}"
+            self._follow({name: list(there)})
+            changed = self._groups[name].changed
+            used = {
+                socket: [pair for pair in pairs if pair.row.is_in_use]
+                for socket, pairs in there.items()
+            }
+            rows = {pair.row for pairs in used.values() for pair in pairs}
+            # A node that was in use since the sockets there last changed has one of them.
+            is_settled = all(row.reads and row.reads[-1].number > changed for row in rows)
+            if is_settled and len(there) == len(rows) and mature >= there.keys():
                 found = self._search(remote, Problem(used)) or {}
                 claims += [Claim(*each, is_grouped=False) for each in found.items()]
             else:
@@ -506,6 +542,13 @@ class Source:
             return False
         reads = max((pair.reads for pair in left), default=_MATURE_READS)
         return socket.is_talking and bool(rows) and reads >= _MATURE_READS
+
+    @staticmethod
+    def _shows_whose(pair: Pair) -> bool:
+        """Whether the figures of a page are this process's, and not those of a replica of it."""
+        if pair.is_equal:
+            return pair.growths >= _WITNESS_GROWTHS
+        return len(pair.increments) >= _DISTINCT_GROWTHS
 
     @staticmethod
     def _is_witnessed(pair: Pair) -> bool:

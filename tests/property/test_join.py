@@ -18,11 +18,6 @@ RUNS = 50
 # 40 seconds of a host's life: what goes wrong does so mostly while little is known.
 TURNS = 20
 
-UNTIL_THE_SEARCH = pytest.mark.xfail(
-    strict=False, reason="the search over assignments is new: not yet 0 wrong in every profile"
-)
-
-
 def only(*names: str) -> dict[str, bool]:
     return dict.fromkeys(TRAITS, False) | dict.fromkeys(names, True)
 
@@ -35,7 +30,6 @@ def wrongs(profile: str, seeds: range, traits: dict[str, bool] | None = None) ->
     ]
 
 
-@UNTIL_THE_SEARCH
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_join_is_never_wrong(profile):
     """All traits mixed by seed: with and without groups, early and late, whatever the pages do."""
@@ -48,14 +42,12 @@ def test_totals_that_lag_now_and_then(profile):
     assert wrongs(profile, range(10_000, 10_015), only("lags", "torn pages")) == []
 
 
-@UNTIL_THE_SEARCH
 def test_scram_under_tls_is_never_wrong():
     """Nonces vary the handshake, records hide what a producer sent, connections are lost."""
     traits = only("reconnects", "late agent", "lags", "shuffled lists")
     assert wrongs("sasl-ssl-scram", range(20_000, 20_060), traits) == []
 
 
-@UNTIL_THE_SEARCH
 @pytest.mark.parametrize(
     ("profile", "share"), [("plaintext", 0.95), ("tls13", 0.8), ("sasl-ssl-plain", 0.8)]
 )

@@ -30,19 +30,9 @@ RECORDINGS = [path for path in sorted(FOLDER.glob("*.json.gz")) if path not in H
 # Truth is told every four seconds; by then the agent has read a page some eight times.
 SETTLED = 4
 
-# Sockets given to their equals: clients with names of one length that did the same, and under
-# SCRAM those whose nonces' lengths make up for a byte of difference.
-MOST_EQUALS = 4
-
-# Where today's join is wrong (issue 13, section 3): exchanged clients, stated as exact.
-KNOWN_WRONG = {
-    "hard_mutual_tls_early",
-    "hard_mutual_tls_late",
-    "hard_mutual_tls_other_keys_late",
-    "hard_plaintext_early",
-    "hard_sasl_reauth_early",
-    "hard_sasl_ssl_reauth_late",
-}
+# These name no groups and no counts of connections, and a page's sender is unknown: what is left
+# open by that stays unknown. The least share of the settled looks that is told all the same.
+LEAST_TOLD = 0.13
 
 # Seconds after the agent knows a client, and the share of its connections that is right by then.
 SOON = 15
@@ -57,7 +47,7 @@ def name_of(path):
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=name_of)
-def test_every_settled_connection_is_right(path):
+def test_a_recording_without_groups_and_counts_is_right_or_unknown(path):
     scores = []
     for attributor, connections, truths in replay(Recording.load(path)):
         told = [truth for truth in truths if not is_known_limit(truth)]
@@ -65,10 +55,8 @@ def test_every_settled_connection_is_right(path):
     print(path.name, *(str(each).splitlines()[0] for each in scores), sep="\n  ")
     assert [wrong for each in scores for wrong in each.wrong] == []
     settled = scores[SETTLED - 1 :]
-    assert settled
-    assert [0] * len(settled) == [each.unknown for each in settled]
-    most = MOST_EQUALS if "equal" not in path.name else MOST_EQUALS * 4
-    assert max(each.equal for each in settled) <= most
+    told = sum(each.right + each.equal for each in settled)
+    assert told >= LEAST_TOLD * (told + sum(each.unknown for each in settled)) > 0
 
 
 def late(recording):
@@ -81,16 +69,8 @@ def verdicts_of(path, seen_by=None):
     return judge_replay(seen_by(recording) if seen_by else recording, (SOON,))
 
 
-def hard_cases():
-    known = pytest.mark.xfail(reason="issue 13: the join is wrong and confident", strict=True)
-    return [
-        pytest.param(path, id=name_of(path), marks=[known] if name_of(path) in KNOWN_WRONG else [])
-        for path in HARD
-    ]
-
-
 @pytest.mark.parametrize("seen_by", [None, late, without_groups])
-@pytest.mark.parametrize("path", hard_cases())
+@pytest.mark.parametrize("path", HARD, ids=name_of)
 def test_no_connection_is_wrong_at_any_look(path, seen_by):
     verdicts = verdicts_of(path, seen_by)
     print(path.name, dict(verdicts.counts(SOON)))
@@ -98,7 +78,6 @@ def test_no_connection_is_wrong_at_any_look(path, seen_by):
     assert [told.worst for told in verdicts.told.values() if told.wrong_looks] == []
 
 
-@pytest.mark.xfail(reason="issue 13: idle connections stay unknown", strict=True)
 def test_most_connections_are_right_soon():
     counts = sum((verdicts_of(path).counts(SOON) for path in HARD), Counter())
     print(dict(counts))

@@ -86,7 +86,10 @@ def _restart_one(host: Host, at: float) -> None:
 
 
 def _renew_one(host: Host, at: float) -> None:
-    nodes = [each for each in _open_nodes(host, at) if each.client.security.tls and each.talk]
+    nodes = [
+        each for each in _open_nodes(host, at)
+        if each.talk and each.client.security.tls and each.client.security.tls.protocol == "TLSv1.3"
+    ]  # fmt: skip
     if nodes:
         node = host.chance.choice(nodes)
         host.sockets.renew_key(node.wire, max(at, node.busy_until))
@@ -135,7 +138,8 @@ def tear(host: Host, client: Client, begin: float, end: float) -> None:
         if chance.random() < 0.3:
             # It has taken an answer that it has not counted.
             node.talk(begin - 0.04)
-            if node.busy_until < begin:
+            # A request without an answer leaves the last answer where it was.
+            if node.busy_until < begin and node.incoming.times[-1] >= begin - 0.04:
                 node.incoming.times[-1] = node.responses.times[-1] = node.busy_until = end
             node.next_at = max(node.next_at, node.busy_until)
             continue

@@ -19,8 +19,8 @@ OLD_JAVA = "2.1.0"
 # From which version on Java logs in in the middle of a connection (KIP-368).
 _REAUTHENTICATION_SINCE = "2.2"
 
-# JSSE sends a record of 5 + 38 bytes each way when a key is due (jdk.tls.keyLimits).
-KEY_UPDATE = 43
+# A record with 5 bytes in it goes each way when a key of TLS 1.3 is due (jdk.tls.keyLimits).
+KEY_UPDATE = 5
 
 
 class Sockets:
@@ -148,7 +148,8 @@ class Sockets:
 
     def renew_key(self, wire: Wire, at: float) -> None:
         """Send a KeyUpdate and take the broker's."""
-        wire.uncounted(at, KEY_UPDATE, KEY_UPDATE, at + 0.0005)
+        cost = wire.node.client.security.cost
+        wire.uncounted(at, KEY_UPDATE + cost.out, KEY_UPDATE + cost.incoming, at + 0.0005)
 
 
 def logs_in_again(client: Client) -> bool:

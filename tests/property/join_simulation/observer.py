@@ -250,7 +250,7 @@ class Observer:
         node.reading = NodeReading(
             node_id=node.node_id, role=node.role, broker_id=node.broker_id, outgoing_bytes=out,
             incoming_bytes=incoming, requests=requests, responses=responses,
-            remote_name=node.remote_name, connection_state=None if is_java else "UP",
+            remote_name=node.remote_name, connection_state=None if is_java else node.state(at),
             connects=None if is_java else node.connects,
         )  # fmt: skip
         return node.reading

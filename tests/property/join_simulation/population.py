@@ -110,7 +110,9 @@ def _make_replica(host: Host, process: Process) -> None:
         plan = host.plans[client][1]
         uses = plan.uses or (0,)
         plan = replace(plan, uses=uses, rate=max(plan.rate, 0.5), sends_from=0.0, sends_until=NEVER)
-        start(host, other, plan, client.client_id, host.now)
+        # Nothing keeps two hosts in step: they start apart, and their clocks' beats differ.
+        plan = replace(plan, steady=False)
+        start(host, other, plan, client.client_id, host.now + host.chance.uniform(0.2, 9.0))
 
 
 def _make_impostor(host: Host, victim: Process) -> None:

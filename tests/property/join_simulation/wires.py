@@ -128,6 +128,11 @@ class Node:
     reading: NodeReading | None = None
     """The last row of it, as long as nothing happened."""
 
+    def state(self, at: float) -> str:
+        """Return the state of its connection as librdkafka's statistics name it."""
+        wire = self.wire
+        return "UP" if wire is not None and wire.ready_at <= at < wire.closed_at else "DOWN"
+
     def exchange(
         self, at: float, sent: Message, answer: Message, after: float, written_late: float = 0.0
     ) -> float:
