@@ -6,7 +6,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["Left", "Problem", "Right", "Search", "saturating"]
+__all__ = ["Left", "Problem", "Right", "Search", "certificates_agree", "saturating"]
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -293,7 +293,7 @@ def _agree(one: Pair, other: Pair, problem: Problem, *, with_addresses: bool) ->
         return _equal_handshakes(one, other)
     if not is_here or one.law == PLAIN:
         return True
-    return _certificates_agree(one, other)
+    return certificates_agree(one, other)
 
 
 def _in_order(one: Pair, other: Pair) -> bool:
@@ -312,7 +312,7 @@ def _equal_handshakes(one: Pair, other: Pair) -> bool:
     )
 
 
-def _certificates_agree(one: Pair, other: Pair) -> bool:
+def certificates_agree(one: Pair, other: Pair) -> bool:
     """Whether one broker sent both what it sends: its certificates, or nothing but a resumption.
 
     Which of the two comes first says nothing: clients may share their sessions.

@@ -15,11 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from exporter.core.join_history import Row
 from exporter.core.join_laws import LAWS, PLAIN, law_told, shape_of
 from exporter.core.join_pairs import Pair
-from exporter.core.join_search import Left, Problem, Right, Search, saturating
+from exporter.core.join_search import (
+    Left,
+    Problem,
+    Right,
+    Search,
+    certificates_agree,
+    saturating,
+)
 from exporter.model import Library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from exporter.core.join_history import Socket
@@ -290,35 +297,38 @@ class Source:
         ]  # fmt: skip
         # Of two clients with one client.id a page mixes the figures.
         is_mixed = len(groups) > sum(client.reading.connection_count != 0 for client in java)
-        edges: dict[ClientKey, list[str]] = {}
         found: dict[tuple[ClientKey, str], dict[Socket, list[Pair]]] = {}
-        for client in java:
-            for key, members in groups.items():
-                is_settled = key in settled and not has_loose
-                options = self._options_in_group(
-                    client, members, is_settled=is_settled, is_mixed=is_mixed
+        owners: dict[str, list[ClientKey]] = {}
+        claims: list[Claim] = []
+        must = [client.key for client in java if not has_loose and self._must_be_there(client)]
+        # A second time with the handshakes that are certain: they are the brokers'.
+        for is_first in (True, False):
+            shown = {} if is_first else _shown_by(claims)
+            if not is_first and not shown:
+                break
+            edges: dict[ClientKey, list[str]] = {}
+            for client in java:
+                for key, members in groups.items():
+                    is_settled = key in settled and not has_loose
+                    options = self._options_in_group(
+                        client, members, shown, is_settled=is_settled, is_mixed=is_mixed
+                    )
+                    if options is not None:
+                        edges.setdefault(client.key, []).append(key)
+                        found[client.key, key] = options
+                # What was closed a moment ago may be what the page still counts.
+                edges.setdefault(client.key, []).extend(
+                    key for key, size in gone.items() if client.held in (None, size)
                 )
-                if options is not None:
-                    edges.setdefault(client.key, []).append(key)
-                    found[client.key, key] = options
-            # What was closed a moment ago may be what the page still counts.
-            edges.setdefault(client.key, []).extend(
-                key for key, size in gone.items() if client.held in (None, size)
-            )
-        must = [client.key for client in java if self._must_be_there(client)]
-        owners = saturating(self._steady(edges), [] if has_loose else must)
+            now = saturating(self._steady(edges), must)
+            if is_first or now:
+                owners = now
+                claims = _claims_of(owners, groups, found)
         everybody = {client.key for client in java if client.reading.connection_count != 0}
         named = {client_key for client_keys in owners.values() for client_key in client_keys}
         is_told = not has_loose and settled >= groups.keys() and named >= everybody
         rest = groups.keys() - owners.keys()
         self._unnamed = rest if is_told else set()
-        claims = []
-        for key in owners.keys() & groups.keys():
-            each_options = [found[client_key, key] for client_key in owners[key]]
-            for socket in groups[key]:
-                if all(socket in each for each in each_options):
-                    pairs = [pair for each in each_options for pair in each[socket]]
-                    claims.append(Claim(socket, pairs, is_grouped=True))
         shared = [client for client in self.clients.values() if client.is_shared]
         if len(shared) == 1 and not has_loose:
             claims += self._claims_of_shared(shared[0], {key: groups[key] for key in rest})
@@ -379,7 +389,13 @@ class Source:
         )
 
     def _options_in_group(
-        self, client: _Client, members: Sequence[Socket], *, is_settled: bool, is_mixed: bool
+        self,
+        client: _Client,
+        members: Sequence[Socket],
+        shown: Mapping[Endpoint, Sequence[Pair]],
+        *,
+        is_settled: bool,
+        is_mixed: bool,
     ) -> dict[Socket, list[Pair]] | None:
         """Return what each socket of a group may be if the group is this client; None if not."""
         rows = client.rows.values()
@@ -398,10 +414,14 @@ class Source:
             ]  # fmt: skip
             for pair in options[socket]:
                 pair.has_no_past |= is_settled and not is_mixed and client.never_reconnected
-            options[socket] = [pair for pair in options[socket] if client.may_begin(pair)]
-        return self._search(
-            (client.key, members[0].group), Problem(options, is_complete=is_complete)
-        )
+            known = shown.get(socket.remote, ())
+            options[socket] = [
+                pair for pair in options[socket]
+                if client.may_begin(pair)
+                and all(pair.law != each.law or certificates_agree(pair, each) for each in known)
+            ]  # fmt: skip
+        name = (client.key, members[0].group, bool(shown))
+        return self._search(name, Problem(options, is_complete=is_complete))
 
     def _claims_of_pool(self, sockets: Sequence[Socket]) -> list[Claim]:
         """Return what follows where nothing shows which sockets are one client."""
@@ -554,6 +574,31 @@ class Source:
     def _is_witnessed(pair: Pair) -> bool:
         """Whether both counted the same, and not by chance."""
         return pair.growths >= _WITNESS_GROWTHS or pair.is_equal
+
+
+def _claims_of(
+    owners: Mapping[str, Sequence[ClientKey]],
+    groups: Mapping[str, Sequence[Socket]],
+    found: Mapping[tuple[ClientKey, str], Mapping[Socket, Sequence[Pair]]],
+) -> list[Claim]:
+    """Return the claims on the sockets of groups, each of which is one of some clients."""
+    claims = []
+    for key in owners.keys() & groups.keys():
+        each_options = [found[client_key, key] for client_key in owners[key]]
+        for socket in groups[key]:
+            if all(socket in each for each in each_options):
+                pairs = [pair for each in each_options for pair in each[socket]]
+                claims.append(Claim(socket, pairs, is_grouped=True))
+    return claims
+
+
+def _shown_by(claims: Iterable[Claim]) -> dict[Endpoint, list[Pair]]:
+    """Return the pairs under TLS that are certain, by broker: its certificates are known then."""
+    shown: dict[Endpoint, list[Pair]] = {}
+    for claim in claims:
+        if len(claim.pairs) == 1 and claim.pairs[0].law.incoming:
+            shown.setdefault(claim.socket.remote, []).append(claim.pairs[0])
+    return shown
 
 
 def _parts(options: dict[Socket, list[Pair]]) -> list[dict[Socket, list[Pair]]]:
