@@ -316,6 +316,8 @@ class WebSettings:
 
     listen_addresses: tuple[str, ...] = (":10920",)
     """Addresses to listen on, as `host:port`, `[ipv6]:port` or `:port` for all."""
+    hosts: tuple[str, ...] = ()
+    """Public names that the agent is asked by, besides addresses, private names and its own."""
     telemetry_path: str = "/metrics"
     """Path of the metrics."""
     config_file: str | None = None
