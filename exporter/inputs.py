@@ -10,11 +10,10 @@ from __future__ import annotations
 __all__ = ["Inputs"]
 
 import logging
-import queue
 import threading
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from exporter.errors import BrokerwireError, SourceError
 from exporter.model import JoinSample, KernelReading, ReadMethod
@@ -26,7 +25,7 @@ from exporter.sources.sock_diag import NetlinkSocketTable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from exporter.model import SourceReading
+    from exporter.model import ClientReading, SourceReading
     from exporter.settings import JavaSourceSettings, PortRange, SourceSettings
     from exporter.sources.statistics_file import StatisticsFile
     from exporter.sources.statistics_socket import StatisticsSocket
@@ -38,6 +37,13 @@ log = logging.getLogger("brokerwire.sources")
 # What may wait for the poll; a poll that cannot keep up drops the rest, which is counted.
 MOST_WAITING = 1000
 
+# The nodes of all readings that wait: 300 bytes each.
+MOST_WAITING_NODES = 20_000
+
+# What a source may make the agent remember, for `stale_after`: 1 KiB each. Statistics of further
+# clients are dropped, which is counted.
+MOST_CLIENTS_AND_NODES = 10_000
+
 # New sockets make a page be read again, at most so often.
 LEAST_BETWEEN_PULLS = 1.0
 
@@ -45,6 +51,13 @@ LEAST_BETWEEN_PULLS = 1.0
 REOPEN_SECONDS = 10.0
 
 HTTP_SOURCE = "http"
+
+
+class _Heard(NamedTuple):
+    """When a client was last heard of, and itself and its nodes together."""
+
+    at: float
+    size: int
 
 
 @dataclass(slots=True)
@@ -60,22 +73,38 @@ class _Health:
     dropped: int = 0
     error: str | None = None
     duration: float | None = None
-    clients: dict[str, float] = field(default_factory=dict)
     last_success: float | None = None
+    _clients: dict[int, _Heard] = field(default_factory=dict)
+    """By a hash of all that names a client: of one size, however long its names are."""
+    _size: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def succeeded(
         self, reading: SourceReading, at: float, wall_time: float, duration: float | None
-    ) -> None:
+    ) -> bool:
+        """Note a read; tell whether there is room for the clients that it shows."""
         if self.error is not None:
             log.info("source is back", extra={"source": self.name})
         self.reads += 1
         self.error = None
         self.duration = duration
         self.last_success = wall_time
-        if duration is not None:
-            self.clients.clear()
-        for client in reading.clients:
-            self.clients[f"{client.kind}/{client.client_id}/{client.instance}"] = at
+        with self._lock:
+            if duration is not None:
+                self._clients, self._size = {}, 0
+            heard = [self._hear(client, reading.sender_pid, at) for client in reading.clients]
+        return all(heard)
+
+    def _hear(self, client: ClientReading, sender: int | None, at: float) -> bool:
+        name = hash((sender, client.kind, client.client_id, client.instance))
+        known = self._clients.get(name)
+        size = 1 + len(client.nodes)
+        after = self._size + size - (known.size if known is not None else 0)
+        if after > MOST_CLIENTS_AND_NODES:
+            return False
+        self._clients[name] = _Heard(at, size)
+        self._size = after
+        return True
 
     def failed(self, error: BrokerwireError) -> None:
         text = str(error)
@@ -91,8 +120,9 @@ class _Health:
 
     def forget_silent(self, before: float) -> None:
         """Forget pushed clients that have sent nothing since; a pulled page names all it has."""
-        for name in [name for name, at in tuple(self.clients.items()) if at < before]:
-            self.clients.pop(name, None)
+        with self._lock:
+            heard = {name: each for name, each in self._clients.items() if each.at >= before}
+            self._clients, self._size = heard, sum(each.size for each in heard.values())
 
     def status(self) -> SourceStatus:
         return SourceStatus(
@@ -103,7 +133,7 @@ class _Health:
             reads=self.reads,
             errors=self.errors,
             error=self.error,
-            clients=len(self.clients),
+            clients=len(self._clients),
             last_success_wall_time=self.last_success,
             dropped=self.dropped,
         )
@@ -131,7 +161,9 @@ class Inputs:
         self._wake = wake
         self._clock = clock
         self._wall_clock = wall_clock
-        self._arrived: queue.Queue[Arrival] = queue.Queue(MOST_WAITING)
+        self._arrived: list[Arrival] = []
+        self._waiting_nodes = 0
+        self._arriving = threading.Lock()
         self._health: dict[str, _Health] = {}
         self._pullers = [
             _Puller(source, ports, self._pulled, self._failed, clock) for source in settings.java
@@ -205,12 +237,9 @@ class Inputs:
 
     def take(self) -> list[Arrival]:
         """Return what has arrived since the last call, in order."""
-        arrived = []
-        try:
-            while True:
-                arrived.append(self._arrived.get_nowait())
-        except queue.Empty:
-            return arrived
+        with self._arriving:
+            arrived, self._arrived, self._waiting_nodes = self._arrived, [], 0
+        return arrived
 
     @property
     def pushing_sources(self) -> tuple[str, ...]:
@@ -247,21 +276,27 @@ class Inputs:
         self._health[reading.source].succeeded(
             reading, self._clock(), self._wall_clock(), reading.ended_at - reading.begun_at
         )
-        self._put(sample, reading.source)
+        self._put(sample, reading)
 
     def _pushed(self, reading: SourceReading) -> None:
         health = self._health.setdefault(reading.source, _Health(reading.source, "librdkafka"))
-        health.succeeded(reading, self._clock(), self._wall_clock(), None)
-        self._put(reading, reading.source)
+        if health.succeeded(reading, self._clock(), self._wall_clock(), None):
+            self._put(reading, reading)
+        else:
+            health.dropped += 1
 
     def _failed(self, source: str, error: BrokerwireError) -> None:
         self._health.setdefault(source, _Health(source, "librdkafka")).failed(error)
 
-    def _put(self, arrival: Arrival, source: str) -> None:
-        try:
-            self._arrived.put_nowait(arrival)
-        except queue.Full:
-            self._health[source].dropped += 1
+    def _put(self, arrival: Arrival, reading: SourceReading) -> None:
+        nodes = sum(len(client.nodes) for client in reading.clients)
+        with self._arriving:
+            is_full = bool(self._arrived) and self._waiting_nodes + nodes > MOST_WAITING_NODES
+            if is_full or len(self._arrived) >= MOST_WAITING:
+                self._health[reading.source].dropped += 1
+            else:
+                self._arrived.append(arrival)
+                self._waiting_nodes += nodes
         self._wake()
 
 

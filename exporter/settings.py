@@ -46,6 +46,8 @@ from exporter.journal_settings import (
 from exporter.network_settings import NetworkSettings
 
 HIGHEST_PORT = 65535
+LARGEST_PAGE = 16 * 1024 * 1024
+LARGEST_STATISTICS = 4 * 1024 * 1024
 SHORTEST_INTERVAL = 0.01
 LISTEN_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*):([0-9]{1,5})")
 
@@ -66,6 +68,14 @@ class PortRange:
 
     def __str__(self) -> str:
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+def _check_size(key: str, size: int, largest: int) -> None:
+    if size > largest:
+        raise ValueError(
+            f"`{key}` must be {largest // 1024**2}MiB or less: whoever may send that much takes"
+            " many times as much of the agent's memory"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +219,8 @@ class JavaSourceSettings:
     """Time between two reads; a read costs the client's JVM some 20 ms."""
     timeout: float = 2.0
     """After so long a read is given up, however much has come."""
-    max_bytes: int = 16 * 1024 * 1024
-    """A larger answer is refused."""
+    max_bytes: int = 2 * 1024 * 1024
+    """A larger answer is refused; 16MiB at most. Reading may take 20 times as much memory."""
     username: str | None = None
     """User of basic authentication."""
     password_file: str | None = None
@@ -226,6 +236,7 @@ class JavaSourceSettings:
 
     def __post_init__(self) -> None:
         check_credentials(self)
+        _check_size("max_bytes", self.max_bytes, LARGEST_PAGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,10 +251,13 @@ class StatisticsSettings:
     """Who may send there: 0660 the agent's uid and group, 0666 whoever reaches the path."""
     files: tuple[str, ...] = ()
     """Files that clients write their statistics to; shell patterns are allowed."""
-    max_bytes: int = 16 * 1024 * 1024
-    """A larger document is refused."""
+    max_bytes: int = 2 * 1024 * 1024
+    """A larger document is refused; 4MiB at most. 1,000 partitions make a document of 1 MiB."""
     stale_after: float = 60.0
     """A client that sent nothing for so long is forgotten."""
+
+    def __post_init__(self) -> None:
+        _check_size("max_bytes", self.max_bytes, LARGEST_STATISTICS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,6 +316,8 @@ class WebSettings:
 
     listen_addresses: tuple[str, ...] = (":10920",)
     """Addresses to listen on, as `host:port`, `[ipv6]:port` or `:port` for all."""
+    hosts: tuple[str, ...] = ()
+    """Public names that the agent is asked by, besides addresses, private names and its own."""
     telemetry_path: str = "/metrics"
     """Path of the metrics."""
     config_file: str | None = None

@@ -27,6 +27,7 @@ from exporter.errors import BrokerwireError, SourceUnavailableError
 from exporter.sinks.collector import BrokerwireCollector
 from exporter.sinks.exposition import Exposition, choose_format
 from exporter.sinks.families import Reading, is_stale
+from exporter.sinks.hosts import Hosts
 from exporter.sinks.messages import Peer, Response, text_response
 from exporter.sinks.security import Security
 from exporter.sinks.users import BusyError, credentials_from_header
@@ -120,6 +121,7 @@ class Application:
         executor: Executor,
     ) -> None:
         self._telemetry_path = settings.telemetry_path
+        self._hosts = Hosts(settings.hosts, settings.listen_addresses)
         self._snapshot_source = snapshot_source
         self._on_statistics = on_statistics if options.statistics.http else None
         self._most_bytes = options.statistics.max_bytes
@@ -187,6 +189,10 @@ class Application:
             # A kubelet has no password and must not wait its turn; that the agent lives is no
             # secret.
             return _reading_refusal(request)
+        if not self._hosts.welcomes(request.headers.get("host")):
+            return text_response(
+                HTTPStatus.MISDIRECTED_REQUEST, "not a name of this agent: see web.hosts"
+            )
         if not self.security.within_rate():
             return text_response(HTTPStatus.TOO_MANY_REQUESTS, "rate_limit", ("Retry-After", "1"))
         user_known = bool(self.security.users)

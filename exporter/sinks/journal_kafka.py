@@ -120,10 +120,10 @@ class KafkaDelivery:
             try:
                 self._step()
             except OSError as error:
-                self._fail(f"{error.strerror}: {error.filename}")
+                self._fail(f"{error.strerror}: {error.filename}", pause=True)
             except Exception:
                 log.exception("bug while sending the journal")
-                self._fail("bug")
+                self._fail("bug", pause=True)
         self._producer = None
         self.own_connections = 0
 
@@ -142,7 +142,8 @@ class KafkaDelivery:
         if self._producer is None:
             self._spool.open()
             self._producer = self._connect()
-        self._fill_window()
+        if self._producer is not None:
+            self._fill_window()
         self._wait()
 
     def _part_with_producer(self) -> None:
@@ -184,8 +185,16 @@ class KafkaDelivery:
         def answered(error: Any, _message: Any) -> None:
             self._answered(name, sending, None if error is None else error.str())
 
-        for record in records:
-            self._produce(record, answered)
+        for position, record in enumerate(records):
+            try:
+                self._produce(record, answered)
+            except Exception:
+                # Records that were never handed over are never answered; the batch must not wait.
+                sending.left -= len(records) - position
+                sending.failed = self._await_all = True
+                if not sending.left:
+                    self._settle(name, sending)
+                raise
 
     def _produce(self, record: bytes, answered: Callable[[Any, Any], None]) -> None:
         from confluent_kafka import KafkaException

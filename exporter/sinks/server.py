@@ -75,7 +75,7 @@ class HttpServer:
         tls: TlsPolicy,
         *,
         max_connections: int = 64,
-        body_bytes: int = 16 * 1024 * 1024,
+        body_bytes: int = 2 * 1024 * 1024,
         bounds: Bounds | None = None,
     ) -> None:
         self._app = app

@@ -13,6 +13,7 @@ from exporter.sources.credentials import Credentials
 from exporter.sources.fetch import Response, fetch
 from exporter.sources.java_readings import CIPHERS, ClientFigures, ClientRows, NodeFigure, whole
 from exporter.sources.jolokia import CONTENT_TYPE, bulk_read, clients_from_jolokia
+from exporter.sources.one_at_a_time import PARSING
 from exporter.sources.prometheus_dialects import DIALECTS, MEANINGS, PREFIX, Dialect, Meaning
 from exporter.sources.prometheus_text import Sample, wanted_samples
 
@@ -153,7 +154,8 @@ class JavaSource:
             raise SourceDecodeError(
                 f"{response.where} answered with HTML; give the URL of the metrics themselves"
             )
-        clients, dialects = _read_page(response.text(), response.where)
+        with PARSING:
+            clients, dialects = _read_page(response.text(), response.where)
         if by_name and not clients:
             # The clients are gone, or asking by name does not work here: the next, whole page
             # tells which.
@@ -167,7 +169,9 @@ class JavaSource:
 
     def _read_jolokia(self) -> SourceReading:
         response = self._fetch(self._settings.url, {"Content-Type": CONTENT_TYPE}, bulk_read())
-        return self._reading(response, clients_from_jolokia(response.body, response.where))
+        with PARSING:
+            clients = clients_from_jolokia(response.body, response.where)
+        return self._reading(response, clients)
 
     def _fetch(self, url: str, headers: Mapping[str, str], body: bytes | None = None) -> Response:
         settings = self._settings

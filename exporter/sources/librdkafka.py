@@ -22,6 +22,7 @@ from exporter.model import (
     SourceReading,
 )
 from exporter.sources.json_values import count, decoded, documents, number, text
+from exporter.sources.one_at_a_time import PARSING
 
 MAX_BROKERS = 10_000
 MICROSECONDS = 1_000_000
@@ -83,10 +84,11 @@ def readings_from_statistics(
     Raises:
         SourceDecodeError: a document is not librdkafka's statistics.
     """
-    return tuple(
-        _dated(_statistics(document, received_at, source), source, received_at, sender_pid)
-        for document in documents(body, source)
-    )
+    with PARSING:
+        return tuple(
+            _dated(_statistics(document, received_at, source), source, received_at, sender_pid)
+            for document in documents(body, source)
+        )
 
 
 def _dated(

@@ -40,7 +40,7 @@ class StatisticsFile:
         deliver: Callable[[SourceReading], None],
         fail: Callable[[SourceError], None],
         *,
-        max_bytes: int = 16 * 1024 * 1024,
+        max_bytes: int = 2 * 1024 * 1024,
         interval_seconds: float = 0.5,
     ) -> None:
         self._path = path

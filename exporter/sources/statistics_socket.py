@@ -66,7 +66,7 @@ class StatisticsSocket:
         deliver: Callable[[SourceReading], None],
         fail: Callable[[SourceError], None],
         *,
-        max_bytes: int = 16 * 1024 * 1024,
+        max_bytes: int = 2 * 1024 * 1024,
         mode: int = 0o660,
     ) -> None:
         self._path = Path(path)

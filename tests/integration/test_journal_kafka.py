@@ -14,8 +14,9 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
 from exporter.journal_settings import JournalKafkaSettings, JournalSettings
+from exporter.sinks import journal_kafka
 from exporter.sinks.journal import JournalSink
-from exporter.sinks.journal_kafka import KafkaDelivery
+from exporter.sinks.journal_kafka import WINDOW_BATCHES, KafkaDelivery
 from exporter.sinks.journal_spool import Spool
 from tests.unit.journals import Bench
 from tests.unit.journals import socket as a_socket
@@ -150,6 +151,68 @@ def test_wrong_client_settings_cost_only_the_sending(tmp_path, caplog, client):
     assert delivery.figures.failures >= 1
     told = [record.__dict__.get("error", "") for record in caplog.records]
     assert any("journal.kafka.client" in text for text in told)
+
+
+def test_a_secret_that_comes_later_is_awaited_and_every_batch_is_sent(
+    cluster, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(journal_kafka, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(journal_kafka, "POLL_SECONDS", 0.005)
+    batches = WINDOW_BATCHES + 6
+    secret, spool = tmp_path / "secret", Spool(str(tmp_path / "spool"), 1 << 24)
+    for number in range(batches):
+        spool.add(lines(number))
+    client = {"sasl.password": f"file:{secret}"}
+    delivery = KafkaDelivery(settings(cluster, tmp_path, topic="late", client=client), "a", spool)
+    delivery.start()
+    deadline = time.monotonic() + 30.0
+    while delivery.figures.failures < batches and time.monotonic() < deadline:
+        time.sleep(0.01)
+    secret.write_text("unused")
+    while len(spool) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = len(spool)
+    delivery.stop()
+    delivery.join()
+    spool.close()
+    assert delivery.figures.failures >= batches
+    assert left == 0
+
+
+def test_a_batch_that_could_not_be_handed_over_is_sent_again(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(journal_kafka, "PAUSE_SECONDS", 0.0)
+    spool = Spool(str(tmp_path), 1 << 24)
+    spool.add(lines(1))
+    delivery = KafkaDelivery(settings(cluster, tmp_path, topic="again"), "a", spool)
+    produce, refused = delivery._produce, []
+
+    def refuse_once(*arguments):
+        if not refused:
+            refused.append(True)
+            raise RuntimeError("refused")
+        produce(*arguments)
+
+    monkeypatch.setattr(delivery, "_produce", refuse_once)
+    delivery.start()
+    deadline = time.monotonic() + 10.0
+    while len(spool) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = len(spool)
+    delivery.stop()
+    delivery.join()
+    spool.close()
+    assert left == 0
+
+
+def test_a_spool_that_cannot_be_had_is_tried_again_after_a_pause(cluster, tmp_path):
+    folder = tmp_path / "spool"
+    folder.write_text("in the way")
+    delivery = KafkaDelivery(settings(cluster, tmp_path), "a", Spool(str(folder), 1 << 24))
+    delivery.start()
+    time.sleep(0.3)
+    delivery.stop()
+    delivery.join()
+    assert delivery.figures.failures == 1
 
 
 def test_a_password_is_in_no_log_line(cluster, tmp_path, caplog):

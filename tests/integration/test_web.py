@@ -403,3 +403,11 @@ def test_the_telemetry_path_may_be_another():
         assert ask(server, "GET", "/custom/metrics")[0] == 200
         assert ask(server, "GET", "/metrics")[0] == 404
         assert b'href="/custom/metrics"' in ask(server, "GET", "/")[2]
+
+
+@pytest.mark.parametrize("path", [b"/", b"/metrics", b"/api/v1/connections", b"/nowhere"])
+def test_a_page_whose_name_points_to_the_agent_reads_nothing(server, path):
+    asked = b"GET %b HTTP/1.1\r\nHost: %b\r\nConnection: close\r\n\r\n"
+    answer = say(server, asked % (path, b"evil.example:10920"))
+    assert answer.startswith(b"HTTP/1.1 421 ")
+    assert not say(server, asked % (path, b"localhost")).startswith(b"HTTP/1.1 421 ")

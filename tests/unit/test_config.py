@@ -3,6 +3,7 @@
 import os
 import re
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import get_args, get_origin, get_type_hints
 
@@ -13,13 +14,17 @@ from exporter.config_text import yaml_from_settings
 from exporter.config_values import kind_of, optional_part
 from exporter.errors import ConfigError
 from exporter.settings import (
+    LARGEST_PAGE,
+    LARGEST_STATISTICS,
     BrokerSettings,
     ClientRule,
+    JavaSourceSettings,
     KnownBroker,
     MetadataCallSettings,
     PollSettings,
     PortRange,
     Settings,
+    StatisticsSettings,
     WebSettings,
 )
 
@@ -108,8 +113,9 @@ def test_ports_are_single_or_ranges():
     ("text", "size"), [("128B", 128), ("64KiB", 65536), ("16MiB", 1 << 24), ("1000000000B", 10**9)]
 )
 def test_a_size_has_a_unit(text, size):
-    settings = read(f"sources: {{librdkafka: {{max_bytes: {text}}}}}")
-    assert size == settings.sources.librdkafka.max_bytes
+    settings = read(f"journal: {{file: {{path: /j.jsonl, max_bytes: {text}}}}}")
+    assert settings.journal.file is not None
+    assert size == settings.journal.file.max_bytes
 
 
 @pytest.mark.parametrize("text", ["0666", '"0666"', "'0666'"])
@@ -259,3 +265,16 @@ def test_the_example_has_every_section():
     example = ROOT / "examples" / "brokerwire.yaml"
     sections = re.findall(r"^(\w+):", example.read_text(), re.MULTILINE)
     assert sorted(sections) == sorted(field.name for field in fields(Settings))
+
+
+@pytest.mark.parametrize(
+    ("make", "largest"),
+    [
+        (StatisticsSettings, LARGEST_STATISTICS),
+        (partial(JavaSourceSettings, name="a", url="http://127.0.0.1:9404/"), LARGEST_PAGE),
+    ],
+)
+def test_what_others_may_send_at_once_has_a_largest_size(make, largest):
+    assert make(max_bytes=largest).max_bytes == largest
+    with pytest.raises(ValueError, match=r"`max_bytes` must be \d+MiB or less"):
+        make(max_bytes=largest + 1)

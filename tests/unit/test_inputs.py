@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from exporter.errors import SourceDecodeError
-from exporter.inputs import MOST_WAITING, Inputs
+from exporter.inputs import MOST_CLIENTS_AND_NODES, MOST_WAITING, MOST_WAITING_NODES, Inputs
 from exporter.settings import SourceSettings
 
 NOW = 1_000.0
@@ -50,3 +55,76 @@ def test_what_is_no_statistics_is_an_error_and_not_dropped(inputs):
     with pytest.raises(SourceDecodeError):
         inputs.accept_statistics(b"{")
     assert (status(inputs).errors, status(inputs).dropped) == (1, 0)
+
+
+def document(client_id, nodes=1):
+    brokers = {
+        str(number): {"name": f"b{number}:9092/{number}", "nodeid": number}
+        for number in range(nodes)
+    }
+    return json.dumps({"client_id": client_id, "type": "producer", "brokers": brokers}).encode()
+
+
+def test_distinct_clients_are_remembered_up_to_a_bound_and_the_rest_is_counted(inputs):
+    arrived = 0
+    for number in range(MOST_CLIENTS_AND_NODES):
+        inputs.accept_statistics(document(f"client-{number}"))
+        arrived += len(inputs.take())
+    assert arrived == status(inputs).clients == MOST_CLIENTS_AND_NODES // 2
+    assert status(inputs).dropped == MOST_CLIENTS_AND_NODES - arrived
+    assert (status(inputs).reads, status(inputs).up) == (MOST_CLIENTS_AND_NODES, True)
+
+
+def test_a_client_that_is_known_is_taken_also_when_there_is_no_room_for_new_ones(inputs):
+    inputs.accept_statistics(document("known"))
+    inputs.accept_statistics(document("large", MOST_CLIENTS_AND_NODES - 3))
+    inputs.accept_statistics(document("new"))
+    inputs.accept_statistics(document("known"))
+    told = [reading.clients[0].client_id for reading in inputs.take()]
+    assert told == ["known", "large", "known"]
+
+
+def test_silent_clients_make_room_for_new_ones():
+    now = [NOW]
+    inputs = Inputs(SourceSettings(), (), lambda: None, lambda: now[0], lambda: now[0])
+    inputs.accept_statistics(document("large", MOST_CLIENTS_AND_NODES - 1))
+    now[0] += 61.0
+    assert inputs.statuses(now[0])[0].clients == 0
+    inputs.accept_statistics(document("new"))
+    assert [reading.clients[0].client_id for reading in inputs.take()] == ["large", "new"]
+    inputs.stop()
+
+
+def test_what_waits_for_the_poll_is_bounded_in_nodes_too(inputs):
+    large = MOST_WAITING_NODES // 4
+    for _ in range(6):
+        inputs.accept_statistics(document("large", large))
+    assert len(inputs.take()) == 4
+    assert status(inputs).dropped == 2
+
+
+def test_statuses_may_be_asked_for_while_clients_come(inputs):
+    ended = threading.Event()
+
+    def come():
+        for number in itertools.count():
+            inputs.accept_statistics(document(f"client-{number}"))
+            inputs.take()
+            if ended.is_set():
+                return
+
+    inputs.accept_statistics(DOCUMENT)
+    switched = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=come)
+    thread.start()
+    try:
+        until = time.monotonic() + 1.0
+        while time.monotonic() < until:
+            clients = inputs.statuses(NOW)[0].clients
+            if clients > 1000:
+                inputs.statuses(NOW + 100.0)
+    finally:
+        ended.set()
+        thread.join()
+        sys.setswitchinterval(switched)
