@@ -7,6 +7,7 @@ Errors end here as one line each on standard error and an exit code:
 2  the command line or the configuration is wrong, or an address is taken
 3  nothing could be read
 4  `check`: a threshold is crossed
+5  what was asked for is not there: `explain`, `--pid`, or a `check` that saw no connection
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import exporter
 from exporter.commands import check, config, demo, explain, inspect, rules, run
 from exporter.commands.arguments import Parser
 from exporter.commands.output import talk
-from exporter.errors import BrokerwireError, ConfigError, SourceError, UsageError
+from exporter.errors import BrokerwireError, ConfigError, NotFoundError, SourceError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 BUG = 1
 USAGE = 2
 UNREADABLE = 3
+NOT_FOUND = 5
 INTERRUPTED = 130
 
 DESCRIPTION = """\
@@ -41,7 +43,8 @@ first steps:
   brokerwire inspect               look at this host's clients once
   brokerwire run                   serve metrics and a page on port 10920
 
-exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 nothing readable, 4 check failed"""
+exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 nothing readable, 4 check failed,
+  5 nothing found"""
 
 
 def entry_point() -> None:
@@ -61,6 +64,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         talk(str(error))
         return USAGE
+    except NotFoundError as error:
+        talk(str(error))
+        return NOT_FOUND
     except SourceError as error:
         talk(str(error))
         return UNREADABLE

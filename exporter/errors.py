@@ -2,7 +2,8 @@
 
 BrokerwireError
 ├── ConfigError                  the operator must edit something             exit 2
-├── UsageError                   the command line asks for what is not there  exit 2
+├── UsageError                   flags that are wrong or do not go together   exit 2
+├── NotFoundError                what the command asks for is not there       exit 5
 └── SourceError                  one read of one source failed; keep serving  exit 3
     ├── SourceUnavailableError   refused or absent (the cause kept as __cause__)
     └── SourceDecodeError        bytes that do not fit the documented format
@@ -18,6 +19,7 @@ __all__ = [
     "BrokerwireError",
     "ConfigError",
     "ConfigProblem",
+    "NotFoundError",
     "SourceDecodeError",
     "SourceError",
     "SourceUnavailableError",
@@ -54,7 +56,11 @@ class ConfigError(BrokerwireError):
 
 
 class UsageError(BrokerwireError):
-    """The command line names something that does not exist or does not go together."""
+    """The command line has a flag that is wrong, or flags that do not go together."""
+
+
+class NotFoundError(BrokerwireError):
+    """No process, client or connection is what the command line asks for."""
 
 
 class SourceError(BrokerwireError):

@@ -130,7 +130,7 @@ def as_mistake(error: BaseException, options: argparse.Namespace) -> RollupsErro
     if isinstance(error, ModuleNotFoundError) and _root(error) in _PARTS:
         return MissingPartError(
             f"this needs the Python package {_root(error)} where the driver runs:"
-            " pip install 'brokerwire[spark]'"
+            " pip install -e '.[spark]' in a checkout"
         )
     if isinstance(error, OSError) and error.filename is not None:
         return UsageError(f"cannot read or write {error.filename}: {error.strerror}")

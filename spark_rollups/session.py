@@ -81,7 +81,7 @@ def spark_session(
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise MissingPartError(
-            "the rollups need PySpark: pip install 'brokerwire[spark]'"
+            "the rollups need PySpark: pip install -e '.[spark]' in a checkout"
         ) from error
     check_java()
     if _SUBMITTED in os.environ:

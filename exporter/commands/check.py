@@ -9,21 +9,27 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.commands.arguments import Commands, add_look_flags
-from exporter.commands.output import say
+from exporter.commands.output import say, talk
 from exporter.model import ConnectionClass
 
 if TYPE_CHECKING:
     from exporter.commands.looking import Document
 
 CROSSED = 4
+NOTHING_SEEN = 5
 
 EPILOG = """\
 examples:
   brokerwire check                                      no waste of any kind
   brokerwire check --max zombie=0 --max half_closed=2 --min-efficiency 0.8
-  brokerwire check --pid 4711 --for 30s --min-connections 1 --json
+  brokerwire check --pid 4711 --for 30s --min-connections 3 --json
+  brokerwire check --allow-empty                        for hosts that may have no client
 
-exit codes: 0 passed, 2 usage or configuration, 3 nothing readable, 4 a threshold is crossed"""
+A check that saw no connection fails, unless --allow-empty is given, and so does an efficiency of
+which nothing is known.
+
+exit codes: 0 passed, 2 usage or configuration, 3 nothing readable, 4 a threshold is crossed,
+  5 nothing to check"""
 
 
 class Threshold(NamedTuple):
@@ -52,13 +58,14 @@ class _Verdict(NamedTuple):
     limit: float
     is_least: bool
     passed: bool
+    is_empty: bool = False
 
 
 def add_parser(commands: Commands) -> None:
     """Add `check`."""
     parser = commands.add_parser(
         "check",
-        help="compare with thresholds: exit code 0 or 4",
+        help="compare with thresholds: exit code 0, 4 or 5",
         description="Compare this host's connections with thresholds, for scripts and CI gates.",
         epilog=EPILOG,
     )
@@ -81,9 +88,12 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--min-connections",
         type=_count,
-        default=0,
+        default=1,
         metavar="N",
-        help="the least connections: fewer mean that the check saw nothing",
+        help="the least connections (default 1)",
+    )
+    parser.add_argument(
+        "--allow-empty", action="store_true", help="pass where there is nothing to check"
     )
     parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
     parser.set_defaults(execute=_execute)
@@ -123,6 +133,7 @@ def _execute(options: argparse.Namespace) -> int:
         tuple(options.most or ()) or _defaults(options),
         options.min_efficiency,
         options.min_connections,
+        allow_empty=options.allow_empty,
     )
     passed = all(verdict.passed for verdict in verdicts)
     if options.json:
@@ -130,7 +141,12 @@ def _execute(options: argparse.Namespace) -> int:
         say(json.dumps({"passed": passed, "checks": checks}) + "\n")
     else:
         say("".join(f"{_words(verdict)}\n" for verdict in verdicts))
-    return 0 if passed else CROSSED
+    if passed:
+        return 0
+    if any(not each.passed and not each.is_empty for each in verdicts):
+        return CROSSED
+    talk("nothing to check: name other ports with --ports, or pass with --allow-empty")
+    return NOTHING_SEEN
 
 
 def _defaults(options: argparse.Namespace) -> tuple[Threshold, ...]:
@@ -141,28 +157,34 @@ def judge(
     document: Document,
     most: tuple[Threshold, ...],
     least_efficiency: float | None = None,
-    least_connections: int = 0,
+    least_connections: int = 1,
+    *,
+    allow_empty: bool = False,
 ) -> list[_Verdict]:
-    """Compare a document with thresholds. An efficiency of nothing at all is not too low."""
+    """Compare a document with thresholds. What saw nothing fails: a gate must not pass unseen."""
     connections = document["connections"]
     verdicts = []
     for name, limit in most:
         value = sum(name in {"connections", one.get("class")} for one in connections)
         verdicts.append(_Verdict(name, value, limit, is_least=False, passed=value <= limit))
-    if least_connections:
-        enough = len(connections) >= least_connections
+    count = len(connections)
+    if not (allow_empty and count == 0):
+        enough = count >= least_connections
         verdicts.append(
-            _Verdict("connections", len(connections), least_connections, True, passed=enough)
+            _Verdict("connections", count, least_connections, True, enough, is_empty=count == 0)
         )
     if least_efficiency is not None:
         efficiency = document["summary"].get("efficiency")
-        enough = efficiency is None or efficiency >= least_efficiency
-        verdicts.append(_Verdict("efficiency", efficiency, least_efficiency, True, passed=enough))
+        is_unknown = efficiency is None
+        enough = allow_empty if is_unknown else efficiency >= least_efficiency
+        verdicts.append(
+            _Verdict("efficiency", efficiency, least_efficiency, True, enough, is_unknown)
+        )
     return verdicts
 
 
 def _words(verdict: _Verdict) -> str:
-    mark = "ok     " if verdict.passed else "CROSSED"
-    side = "at least" if verdict.is_least else "at most"
-    value = "none seen" if verdict.value is None else f"{verdict.value:g}"
-    return f"{mark} {verdict.name} {value} ({side} {verdict.limit:g})"
+    mark = "ok  " if verdict.passed else "FAIL"
+    side = "min" if verdict.is_least else "max"
+    value = "unknown" if verdict.value is None else f"{verdict.value:g}"
+    return f"{mark} {verdict.name}: {value} ({side} {verdict.limit:g})"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from exporter.commands.arguments import Commands, add_look_flags
 from exporter.commands.output import say
-from exporter.errors import UsageError
+from exporter.errors import NotFoundError
 from exporter.logs import printable
 
 if TYPE_CHECKING:
@@ -19,16 +19,20 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 50
 LONGEST_LINE = 600
+_NAMES = ("client_id", "process", "pid", "broker", "client_kind", "class", "role")
 
 EPILOG = """\
 examples:
   brokerwire explain orders-producer               every connection of a client, by its client.id
+  brokerwire explain java                          ... of a process, by its name or pid
+  brokerwire explain 'java 4711 producer #2'       ... of a client as `brokerwire inspect` shows it
   brokerwire explain 10.0.0.7:45012                one connection, by its local address
   brokerwire explain 10.0.1.3:9092                 all connections to a broker
+  brokerwire explain orders zombie                 those of a process that are of one class
   brokerwire explain orders-producer --agent http://127.0.0.1:10920
 
 It shows a connection's owner, its class with the evidence, what will close it and when, and which
-setting to change."""
+setting to change. Of several words each must fit. Exit code 5: there is no such connection."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -39,7 +43,13 @@ def add_parser(commands: Commands) -> None:
         description="Explain connections: class, evidence, and what will close them.",
         epilog=EPILOG,
     )
-    parser.add_argument("what", metavar="WHAT", help="a client.id, or a local or remote ip:port")
+    parser.add_argument(
+        "what",
+        metavar="WHAT",
+        nargs="+",
+        help="a client.id or '#2', a process's name or pid, a local or a broker's address,"
+        " a kind of client, a class, a role",
+    )
     add_look_flags(parser)
     parser.set_defaults(execute=_execute)
 
@@ -48,9 +58,10 @@ def _execute(options: argparse.Namespace) -> int:
     from exporter.commands.looking import look
 
     document = look(options)
-    records = matching(document, options.what)
+    what = " ".join(options.what)
+    records = matching(document, what)
     if not records:
-        raise UsageError(_nothing(document, options.what))
+        raise NotFoundError(_nothing(document, what))
     say("\n".join(_paragraph(record) for record in records[:MOST_SHOWN]))
     if len(records) > MOST_SHOWN:
         say(f"\n... and {len(records) - MOST_SHOWN} more: name one by its local address\n")
@@ -58,17 +69,38 @@ def _execute(options: argparse.Namespace) -> int:
 
 
 def matching(document: Document, what: str) -> list[Mapping[str, Any]]:
-    """Return the connections of a client id, or those with an end at an address."""
-    return [
-        record
-        for record in document["connections"]
-        if what in {record.get("client_id"), record.get("local"), record.get("remote")}
-    ]
+    """Return the connections that `what` names as a whole, else those that fit each of its words.
+
+    A client id may hold spaces; `java 4711 producer #2` is four words.
+    """
+    records: list[Mapping[str, Any]] = document["connections"]
+    if whole := [record for record in records if what in _names(record)]:
+        return whole
+    words = set(what.split())
+    return [record for record in records if words and words <= _names(record)]
+
+
+def _names(record: Mapping[str, Any]) -> set[str]:
+    """Return what other commands, the page and the metrics call a connection."""
+    local, remote = str(record.get("local")), str(record.get("remote"))
+    names = {local, remote, *(_host(address) for address in (local, remote))}
+    names |= {str(record[key]) for key in _NAMES if record.get(key)}
+    if record.get("client_number") is not None:
+        names.add(f"#{record['client_number']}")
+    return names
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0].strip("[]")
 
 
 def _nothing(document: Document, what: str) -> str:
-    names = sorted({str(one["client_id"]) for one in document["connections"] if one["client_id"]})
-    known = f"client ids seen: {', '.join(names[:10])}" if names else "no client id is known here"
+    seen = [
+        f"{noun} seen: {', '.join(names[:10])}"
+        for key, noun in (("process", "processes"), ("client_id", "client ids"))
+        if (names := sorted({str(one[key]) for one in document["connections"] if one.get(key)}))
+    ]
+    known = "; ".join(seen) or "no connection was seen at all"
     return f"no connection of or to {what!r}; {known}; `brokerwire inspect --each` lists all"
 
 

@@ -7,7 +7,7 @@ __all__ = ["add_parser", "report"]
 from typing import TYPE_CHECKING
 
 from exporter.commands.arguments import Commands, add_look_flags
-from exporter.commands.output import console, say
+from exporter.commands.output import console, rendered, say
 from exporter.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ examples:
 
 HELD and EXPECTED count connections to one broker. A client `#2` is the second that its process has
 made, as the kernel tells them apart; its own id is known where its metrics can be read (see the
-configuration's `sources`). Exit code 3: nothing could be read."""
+configuration's `sources`). What a line names, `brokerwire explain` takes. Exit code 3:
+nothing could be read."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -58,9 +59,7 @@ def _execute(options: argparse.Namespace) -> int:
         say(encode(document).decode())
     else:
         screen = console()
-        with screen.capture() as captured:
-            screen.print(report(document, each=options.each, width=screen.width))
-        say(captured.get())
+        say(rendered(screen, report(document, each=options.each, width=screen.width)))
     return 0
 
 
@@ -83,7 +82,8 @@ def _watch(options: argparse.Namespace) -> int:
                 if screen.is_terminal:
                     live.update(shown, refresh=True)
                 else:
-                    screen.print(shown)
+                    screen.file.write(rendered(screen, shown))
+                    screen.file.flush()
         except BrokenPipeError:
             return 0
         finally:

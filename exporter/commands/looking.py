@@ -12,7 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from exporter.commands.arguments import settings_of
-from exporter.errors import SourceDecodeError, SourceError, SourceUnavailableError, UsageError
+from exporter.errors import (
+    NotFoundError,
+    SourceDecodeError,
+    SourceError,
+    SourceUnavailableError,
+    UsageError,
+)
 from exporter.model import ConnectionClass
 from exporter.settings import LogSettings, StatisticsSettings
 from exporter.snapshot import ClientBroker
@@ -38,8 +44,9 @@ def look(options: argparse.Namespace) -> Document:
     """Return the API's document, as `--agent` says it or as this process sees it.
 
     Raises:
+        NotFoundError: there is no such process.
         SourceError: nothing could be read.
-        UsageError: the flags do not go together, or there is no such process.
+        UsageError: the flags do not go together.
     """
     for document in looks(options, once=True):
         return document
@@ -59,7 +66,7 @@ def looks(
         yield from _answers(options.agent, once=once, rest=rest)
         return
     if options.pid is not None and not is_process(options.pid):
-        raise UsageError(f"--pid: there is no process {options.pid}")
+        raise NotFoundError(f"--pid: there is no process {options.pid}")
     yield from _own_looks(_watching(settings_of(options)), options, once=once, rest=rest)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["console", "say", "talk"]
+__all__ = ["console", "rendered", "say", "talk"]
 
 import os
 import sys
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from exporter.logs import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 # Into a pipe or a file a table is written this wide: nothing is cut for a screen that is not there.
 WIDE = 200
@@ -48,6 +48,13 @@ def console() -> Console:
     return Console(
         file=sys.stdout, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False
     )
+
+
+def rendered(screen: Console, what: RenderableType) -> str:
+    """Return a table as text, without the spaces that fill its lines."""
+    with screen.capture() as captured:
+        screen.print(what)
+    return "".join(f"{line.rstrip(' ')}\n" for line in captured.get().split("\n")[:-1])
 
 
 def _stop_writing() -> None:

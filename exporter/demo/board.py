@@ -31,6 +31,10 @@ WASTE = frozenset(
 )
 GOOD = frozenset({ConnectionClass.DATA, ConnectionClass.COORDINATOR, ConnectionClass.TRANSACTION})
 PROBE = "health-probe"
+_STAGED = (
+    f"Staged on bare sockets: {', '.join(part.process for part in ROLES if part.is_staged)}."
+    " All others are librdkafka against its own mock cluster."
+)
 
 
 def board(
@@ -43,7 +47,7 @@ def board(
     table.add_column("EXPECTED", justify="right")
     table.add_column("OPENED", justify="right")
     if not is_small:
-        table.add_column("WHAT IT IS, AND WHAT TO CHANGE", ratio=1)
+        table.add_column("WHAT IT IS, AND THE RECOMMENDATION", ratio=1)
     for part in ROLES:
         cells = _row(part, snapshot, is_over=part.process in ended)
         table.add_row(*(cells[:-1] if is_small else cells))
@@ -55,8 +59,9 @@ def board(
         Text(),
         table,
         Text(),
-        Text("* staged on bare sockets; all else is librdkafka against its own mock cluster"),
-        Text(f"ask it yourself: brokerwire inspect --agent {page}", style="dim"),
+        Text(_STAGED),
+        Text(f"Ask it yourself: brokerwire inspect --agent {page}", style="dim"),
+        Text(f"or about one client: brokerwire explain many-producers --agent {page}", style="dim"),
     )
 
 
@@ -65,17 +70,17 @@ def legend() -> Text:
     text = Text()
     for part in ROLES:
         text.append(part.process, style="bold").append(f": {part.what}")
-        text.append(f" -> {part.change}\n" if part.change else "\n", style="green")
+        text.append(f" Recommendation: {part.change}\n" if part.change else "\n", style="green")
     return text
 
 
 def _row(part: Part, snapshot: Snapshot | None, *, is_over: bool) -> list[Text]:
-    name = Text(part.process + ("*" if part.is_staged else ""), style="bold")
+    name = Text(part.process, style="bold")
     if is_over:
         return [name, Text("ended by itself", style="red"), Text(), Text(), Text(part.what)]
     words = Text(part.what)
     if part.change:
-        words.append(f"\n-> {part.change}", style="green")
+        words.append(f"\nRecommendation: {part.change}", style="green")
     counts = _counts(part.process, snapshot)
     expected = _expected(part.process, snapshot)
     return [
@@ -127,5 +132,5 @@ def _summary(snapshot: Snapshot | None) -> Text:
     text = Text(f"{sum(counts.values())} connections, ")
     text.append(f"{waste} waste", style="bold red" if waste else "")
     if spent > 0:
-        text.append(f"; {min(1.0, useful / spent):.0%} of all connection-seconds were of use")
+        text.append(f"; {min(1.0, useful / spent):.0%} of all connection-seconds were useful")
     return text

@@ -55,14 +55,15 @@ ROLES = (
     Part(
         "legacy-consumer",
         is_staged=True,
-        what="Asked every listed server for metadata, then connected to the same brokers anew."
-        " Idle closing is off: the first connections stay for ever.",
+        what="Asked every listed server for metadata, then connected to the same brokers again."
+        " Idle timeout disabled: the first connections stay open.",
         change="Remove connections.max.idle.ms=-1; list two servers in bootstrap.servers.",
     ),
     Part(
         "stuck-consumer",
         is_staged=True,
-        what="Its application does not poll: the broker closed idle connections, it never saw it.",
+        what="Its application does not poll: the broker closed idle connections,"
+        " and it has not noticed.",
         change="Keep calling poll(), or close the consumer.",
     ),
     Part(
@@ -74,7 +75,7 @@ ROLES = (
     Part(
         "many-producers",
         is_staged=False,
-        what=f"{WORKERS} producers in one process, where the configuration says that one is meant.",
+        what=f"{WORKERS} producers in one process, where the configuration allows one.",
         change="Share one producer: it is thread-safe, and batches better.",
     ),
     Part(
@@ -86,7 +87,8 @@ ROLES = (
     Part(
         "health-probe",
         is_staged=False,
-        what="A TCP health check twice a second: no poll meets it, yet each one costs a broker.",
+        what="A TCP health check twice a second: over before any poll,"
+        " but each one costs the broker.",
         change="Probe less often, or ask an AdminClient that is kept open.",
     ),
 )

@@ -66,6 +66,6 @@ def _delta() -> Path:
     spec = find_spec("delta")
     if spec is None or spec.origin is None:
         raise MissingPartError(
-            "the zip needs Delta's Python package: pip install 'brokerwire[spark]'"
+            "the zip needs Delta's Python package: pip install -e '.[spark]' in a checkout"
         )
     return Path(spec.origin).parent

@@ -187,9 +187,19 @@ def test_check_answers_by_its_exit_code():
         passed = brokerwire(*arguments, "--max", "connections=2")
         crossed = brokerwire(*arguments, "--max", "connections=1", "--json")
     assert passed.returncode == 0, passed.stderr
-    assert passed.stdout == "ok      connections 2 (at most 2)\n"
+    assert passed.stdout == "ok   connections: 2 (max 2)\nok   connections: 2 (min 1)\n"
     assert crossed.returncode == 4
     assert json.loads(crossed.stdout)["passed"] is False
+
+
+def test_a_check_that_saw_nothing_has_an_exit_code_of_its_own():
+    arguments = ["check", "--ports", str(free_port()), "--for", "100ms"]
+    nothing = brokerwire(*arguments)
+    told = brokerwire(*arguments, "--allow-empty")
+    assert nothing.returncode == 5, nothing.stderr
+    assert "FAIL connections: 0 (min 1)" in nothing.stdout
+    assert "--allow-empty" in nothing.stderr
+    assert told.returncode == 0, told.stderr
 
 
 def test_explain_tells_of_one_connection():
@@ -200,7 +210,7 @@ def test_explain_tells_of_one_connection():
     assert done.returncode == 0, done.stderr
     for word in ("owner:", "class:", "evidence:", "closes:", "recommendation:"):
         assert word in done.stdout
-    assert nobody.returncode == 2
+    assert nobody.returncode == 5
     assert "no connection of or to 'nobody'" in nobody.stderr
 
 
@@ -300,7 +310,9 @@ def test_watch_goes_on_until_it_is_told(number):
     ):
         seen = 0
         while seen < 2:
-            seen += "What to change" in process.stdout.readline()
+            line = process.stdout.readline()
+            assert line, "ended before it was told"
+            seen += line.startswith("Recommendations")
         process.send_signal(number)
         process.stdout.read()
         assert process.wait(5) == 0

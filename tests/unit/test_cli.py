@@ -32,8 +32,6 @@ def options(*arguments):
         pytest.param(["inspect", "--fo", "3s"], id="abbreviated flag"),
         pytest.param(["inspect", "--for", "3"], id="duration without unit"),
         pytest.param(["inspect", "--pid", "x"], id="pid that is none"),
-        pytest.param(["inspect", "--pid", "0"], id="pid of nobody"),
-        pytest.param(["inspect", "--pid", "99999999999999999999"], id="pid beyond all"),
         pytest.param(
             ["inspect", "--pid", "1", "--agent", "http://127.0.0.1:1"], id="pid and agent"
         ),
@@ -189,3 +187,9 @@ def test_little_is_loaded_before_it_is_needed():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("pid", ["0", "-1", "99999999999999999999"])
+def test_a_process_that_is_not_there_is_exit_code_5(capsys, pid):
+    assert main(["inspect", "--pid", pid]) == 5
+    assert f"there is no process {pid}" in capsys.readouterr().err

@@ -1,16 +1,21 @@
 """The verdicts of `check`, the words of `explain`, and a snapshot narrowed to one process."""
 
 import json
+import re
 from dataclasses import fields, replace
 
 import pytest
+from rich.console import Console
 
 from exporter.commands.check import DEFAULTS, Threshold, judge
 from exporter.commands.explain import matching
+from exporter.commands.inspect import report
 from exporter.commands.looking import snapshot_for_process
+from exporter.commands.output import rendered
 from exporter.commands.records import connection_from_record
+from exporter.commands.tables import connections_table
 from exporter.errors import SourceDecodeError
-from exporter.model import Connection, Owner
+from exporter.model import ClientKind, Connection, Owner
 from exporter.sinks.document import connections_document, encode
 from tests.unit.snapshots import (
     SIDE_PROCESS,
@@ -25,6 +30,8 @@ from tests.unit.snapshots import (
 
 # What a record does not carry, or not in full.
 NOT_TOLD = {"owner", "unanswered_seconds"}
+# What every check asks for: a connection at least.
+SOME = ("connections", 1)
 
 
 def document_of(*connections):
@@ -45,27 +52,38 @@ def test_without_flags_no_waste_is_let_through():
 
 def test_a_threshold_is_crossed_by_one_more():
     document = document_of(zombie(1), zombie(2), connection(3))
-    assert verdicts_of(document, (Threshold("zombie", 2),)) == {("zombie", 2): True}
-    assert verdicts_of(document, (Threshold("zombie", 1),)) == {("zombie", 1): False}
-    assert verdicts_of(document, (Threshold("connections", 3),)) == {("connections", 3): True}
-    assert verdicts_of(document, (Threshold("connections", 2),)) == {("connections", 2): False}
+    assert verdicts_of(document, (Threshold("zombie", 2),)) == {("zombie", 2): True, SOME: True}
+    assert verdicts_of(document, (Threshold("zombie", 1),)) == {("zombie", 1): False, SOME: True}
+    assert verdicts_of(document, (Threshold("connections", 3),)) == {
+        ("connections", 3): True,
+        SOME: True,
+    }
+    assert verdicts_of(document, (Threshold("connections", 2),)) == {
+        ("connections", 2): False,
+        SOME: True,
+    }
 
 
-def test_a_check_that_saw_nothing_can_fail():
-    assert verdicts_of(document_of(), DEFAULTS[:1], None, 1)["connections", 1] is False
+def test_a_check_that_saw_nothing_fails_unless_told_otherwise():
+    assert verdicts_of(document_of(), DEFAULTS[:1])["connections", 1] is False
+    told = judge(document_of(), DEFAULTS, allow_empty=True)
+    assert all(verdict.passed for verdict in told)
+    some = judge(document_of(connection(1)), (), None, 2, allow_empty=True)
+    assert [verdict.passed for verdict in some] == [False]
 
 
-def test_the_efficiency_of_nothing_is_not_too_low():
-    document = document_of()
+def test_an_unknown_efficiency_is_not_high_enough():
+    document = document_of(connection(1))
     document["summary"]["efficiency"] = None
-    assert verdicts_of(document, (), 0.9) == {("efficiency", 0.9): True}
+    assert verdicts_of(document, (), 0.9)["efficiency", 0.9] is False
+    assert all(each.passed for each in judge(document, (), 0.9, allow_empty=True))
 
 
 @pytest.mark.parametrize(("efficiency", "passed"), [(0.79, False), (0.8, True), (1.0, True)])
 def test_the_least_efficiency(efficiency, passed):
     document = document_of(connection(1))
     document["summary"]["efficiency"] = efficiency
-    assert verdicts_of(document, (), 0.8) == {("efficiency", 0.8): passed}
+    assert verdicts_of(document, (), 0.8) == {("efficiency", 0.8): passed, SOME: True}
 
 
 @pytest.mark.parametrize(
@@ -108,13 +126,42 @@ def test_a_record_with_a_key_less_is_refused_or_shown(key):
         ("10.1.0.7:40002", ["2"]),
         ("10.2.0.1:9092", ["1", "2"]),
         ("[fd00::2]:9092", ["3"]),
+        ("10.2.0.1", ["1", "2"]),
+        ("fd00::2", ["3"]),
+        ("orders", ["1", "2"]),
+        ("41", ["1", "2"]),
+        ("orders 41 producer orders-producer", ["1", "2"]),
+        ("billing", ["3"]),
+        ("billing unknown", ["3"]),
+        ("billing data", []),
         ("nobody", []),
+        ("orders nobody", []),
         ("", []),
+        (" ", []),
+        ("None", []),
     ],
 )
-def test_explain_finds_a_client_or_either_end(what, cookies):
+def test_explain_takes_what_other_commands_show(what, cookies):
     document = document_of(connection(1), connection(2), unowned(3))
     assert cookies == [record["cookie"] for record in matching(document, what)]
+
+
+def test_explain_takes_the_client_column_of_inspect():
+    numbered = connection(1, client_id="#2", client_kind=ClientKind.PRODUCER)
+    spaced = connection(2, client_id="orders producer")
+    document = document_of(numbered, spaced)
+    lines = rendered(Console(width=200), connections_table(document, width=200)).splitlines()
+    shown = [re.split(" {2,}", line)[0] for line in lines[1:]]
+    assert shown == ["orders 41 producer #2", "orders 41 producer orders producer"]
+    assert [one["cookie"] for one in matching(document, shown[0])] == ["1"]
+    assert [one["cookie"] for one in matching(document, "orders producer")] == ["2"]
+
+
+def test_a_table_has_no_spaces_at_the_ends_of_its_lines():
+    document = json.loads(encode(connections_document(page_sample())))
+    text = rendered(Console(width=120), report(document, width=120))
+    assert len(text.splitlines()) > 5
+    assert all(line == line.rstrip() for line in text.splitlines())
 
 
 def test_a_process_is_shown_as_if_it_were_alone():

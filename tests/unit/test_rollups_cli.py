@@ -184,7 +184,7 @@ def test_a_users_mistake_is_one_line_that_names_it(fails, capsys, error, words):
 def test_a_part_that_is_missing_says_how_to_get_it(fails, capsys):
     fails(ModuleNotFoundError("No module named 'delta'", name="delta.tables"))
     assert main(KAFKA) == 3
-    assert "pip install 'brokerwire[spark]'" in told(capsys)
+    assert "pip install -e '.[spark]'" in told(capsys)
 
 
 def test_a_module_of_our_own_that_is_missing_is_a_bug(fails, capsys):
@@ -317,4 +317,4 @@ def test_without_pyspark_it_says_what_to_install(monkeypatch, capsys, arguments)
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert main(arguments) == 3
-    assert "pip install 'brokerwire[spark]'" in told(capsys)
+    assert "pip install -e '.[spark]'" in told(capsys)
