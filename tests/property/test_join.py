@@ -18,6 +18,7 @@ RUNS = 50
 # 40 seconds of a host's life: what goes wrong does so mostly while little is known.
 TURNS = 20
 
+
 def only(*names: str) -> dict[str, bool]:
     return dict.fromkeys(TRAITS, False) | dict.fromkeys(names, True)
 
