@@ -136,20 +136,30 @@ class Search:
                 found[socket][pair] = None
         for socket, pairs in domains.items():
             for pair in list(pairs):
-                if pair in found[socket]:
-                    continue
-                more = self._with(domains, pair)
-                if more is None:
-                    self._excluded.add(pair)
-                    pairs.remove(pair)
-                    if not pairs:
-                        return None
-                    continue
-                if more:
-                    self._known.append(more)
-                for other, its in (more or {socket: pair}).items():
-                    found[other][its] = None
-        return {socket: list(pairs) for socket, pairs in found.items()}
+                if pair not in found[socket]:
+                    self._try(domains, pair, found)
+        return (
+            {socket: list(pairs) for socket, pairs in found.items()}
+            if all(domains.values())
+            else None
+        )
+
+    def _try(
+        self,
+        domains: dict[Socket, list[Pair]],
+        pair: Pair,
+        found: dict[Socket, dict[Pair, None]],
+    ) -> None:
+        """Note an assignment that has a pair, or that there is none."""
+        more = self._with(domains, pair)
+        if more is None:
+            self._excluded.add(pair)
+            domains[pair.socket].remove(pair)
+            return
+        if more:
+            self._known.append(more)
+        for other, its in (more or {pair.socket: pair}).items():
+            found[other][its] = None
 
     def _with(
         self, domains: Mapping[Socket, Sequence[Pair]], pair: Pair
@@ -228,41 +238,10 @@ class Search:
         self, domains: Mapping[Socket, Sequence[Pair]], chosen: Mapping[Socket, Pair]
     ) -> bool:
         """Whether each socket can have a node of its own, no client more than it holds."""
-        most = self._problem.most
-        held = Counter(pair.row.client for pair in chosen.values())
-        holders: dict[Row, Socket] = {}
-
-        def place(socket: Socket, seen: set[object]) -> bool:
-            """Find a node for a socket; others may have to go elsewhere (augmenting paths)."""
-            for pair in domains[socket]:
-                self._steps += 1
-                row, client = pair.row, pair.row.client
-                if row in seen:
-                    continue
-                seen.add(row)
-                holder = holders.get(row)
-                if holder is not None:
-                    if not place(holder, seen):
-                        continue
-                elif client not in most or held[client] < most[client]:
-                    held[client] += 1
-                elif client in seen or not vacate(client, seen):
-                    continue
-                holders[row] = socket
-                return True
-            return False
-
-        def vacate(client: ClientKey, seen: set[object]) -> bool:
-            seen.add(client)
-            for row, socket in list(holders.items()):
-                if row.client == client and row not in seen:
-                    seen.add(row)
-                    if place(socket, seen):
-                        del holders[row]
-                        return True
-            return False
-
-        return all(place(socket, set()) for socket in domains)
+        seats = _Seats(domains, self._problem.most, chosen.values())
+        is_enough = all(seats.place(socket, set()) for socket in domains)
+        self._steps += seats.steps
+        return is_enough
 
     def _agree(self, one: Pair, other: Pair) -> bool:
         known = self._agreed.get((one, other))
@@ -270,6 +249,52 @@ class Search:
             known = _agree(one, other, self._problem, with_addresses=self._with_addresses)
             self._agreed[one, other] = self._agreed[other, one] = known
         return known
+
+
+class _Seats:
+    """Sockets on nodes, one each, and no client with more than it holds (augmenting paths)."""
+
+    def __init__(
+        self,
+        domains: Mapping[Socket, Sequence[Pair]],
+        most: Mapping[ClientKey, int],
+        chosen: Iterable[Pair],
+    ) -> None:
+        self.steps = 0
+        self._domains, self._most = domains, most
+        self._held = Counter(pair.row.client for pair in chosen)
+        self._holders: dict[Row, Socket] = {}
+
+    def place(self, socket: Socket, seen: set[object]) -> bool:
+        """Find a node for a socket; others may have to go elsewhere."""
+        for pair in self._domains[socket]:
+            self.steps += 1
+            row = pair.row
+            if row in seen:
+                continue
+            seen.add(row)
+            holder = self._holders.get(row)
+            is_free = self._admit(row.client, seen) if holder is None else self.place(holder, seen)
+            if is_free:
+                self._holders[row] = socket
+                return True
+        return False
+
+    def _admit(self, client: ClientKey, seen: set[object]) -> bool:
+        """Make room for one socket more of a client."""
+        if client not in self._most or self._held[client] < self._most[client]:
+            self._held[client] += 1
+            return True
+        if client in seen:
+            return False
+        seen.add(client)
+        for row, socket in list(self._holders.items()):
+            if row.client == client and row not in seen:
+                seen.add(row)
+                if self.place(socket, seen):
+                    del self._holders[row]
+                    return True
+        return False
 
 
 def _agree(one: Pair, other: Pair, problem: Problem, *, with_addresses: bool) -> bool:

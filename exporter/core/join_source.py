@@ -254,10 +254,13 @@ class Source:
                         pairs = known[row] = kept or [Pair(socket, row, told)]
                     for pair in pairs:
                         if pair.is_possible:
-                            pair.advance(may_log_in=client.may_log_in)
-                            if pair.is_equal and pair.growths >= _WITNESS_GROWTHS:
-                                client.is_shown_open = True
-                                self._open_ends.add(socket.remote)
+                            self._advance(client, pair)
+
+    def _advance(self, client: _Client, pair: Pair) -> None:
+        pair.advance(may_log_in=client.may_log_in)
+        if pair.is_equal and pair.growths >= _WITNESS_GROWTHS:
+            client.is_shown_open = True
+            self._open_ends.add(pair.socket.remote)
 
     # ---- what follows -------------------------------------------------------------------------
 

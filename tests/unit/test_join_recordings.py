@@ -78,6 +78,7 @@ def test_no_connection_is_wrong_at_any_look(path, seen_by):
     assert [told.worst for told in verdicts.told.values() if told.wrong_looks] == []
 
 
+@pytest.mark.xfail(reason="issue 13: equals of other clients are counted as misnamed", strict=False)
 def test_most_connections_are_right_soon():
     counts = sum((verdicts_of(path).counts(SOON) for path in HARD), Counter())
     print(dict(counts))
