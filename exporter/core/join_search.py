@@ -97,8 +97,9 @@ class Search:
             self._known.clear()
         if self._rest > 0:
             self._rest -= 1
+            # Empty where the last search disproved every assignment: then it is made again.
             left = {
-                socket: [pair for pair in self._last[socket] if pair in pairs]
+                socket: [pair for pair in self._last.get(socket, ()) if pair in pairs]
                 for socket, pairs in problem.options.items()
             }
             if all(left.values()):
