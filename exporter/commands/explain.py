@@ -118,7 +118,7 @@ def _paragraph(record: Mapping[str, Any]) -> str:
         who += f", {connection.client_kind} {connection.client_id!r}"
     node = "" if connection.node_id is None else f", node {connection.node_id}"
     lines = [
-        f"{connection.local} -> {connection.remote}",
+        printable(f"{connection.local} -> {connection.remote}", LONGEST_LINE),
         *_fields("owner", [f"{who}{node}"]),
         *_fields("class", [f"{connection.connection_class}: {told.meaning}"]),
         *_fields("evidence", told.evidence),
