@@ -145,7 +145,10 @@ def _execute(options: argparse.Namespace) -> int:
         return 0
     if any(not each.passed and not each.is_empty for each in verdicts):
         return CROSSED
-    talk("nothing to check: name other ports with --ports, or pass with --allow-empty")
+    talk(
+        "nothing to check: watch other ports with --ports, look longer with --for,"
+        " or allow it with --allow-empty"
+    )
     return NOTHING_SEEN
 
 

@@ -100,8 +100,10 @@ def _nothing(document: Document, what: str) -> str:
         for key, noun in (("process", "processes"), ("client_id", "client ids"))
         if (names := sorted({str(one[key]) for one in document["connections"] if one.get(key)}))
     ]
-    known = "; ".join(seen) or "no connection was seen at all"
-    return f"no connection of or to {what!r}; {known}; `brokerwire inspect --each` lists all"
+    if not seen and not document["connections"]:
+        return f"no connection of or to {what!r}: none was seen; watch other ports with --ports"
+    known = "".join(f"; {each}" for each in seen)
+    return f"no connection of or to {what!r}{known}; `brokerwire inspect --each` lists all"
 
 
 def _paragraph(record: Mapping[str, Any]) -> str:
@@ -118,7 +120,7 @@ def _paragraph(record: Mapping[str, Any]) -> str:
         who += f", {connection.client_kind} {connection.client_id!r}"
     node = "" if connection.node_id is None else f", node {connection.node_id}"
     lines = [
-        f"{connection.local} -> {connection.remote}",
+        printable(f"{connection.local} -> {connection.remote}", LONGEST_LINE),
         *_fields("owner", [f"{who}{node}"]),
         *_fields("class", [f"{connection.connection_class}: {told.meaning}"]),
         *_fields("evidence", told.evidence),

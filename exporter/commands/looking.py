@@ -4,17 +4,16 @@ from __future__ import annotations
 
 __all__ = ["Document", "is_process", "look", "looks", "snapshot_for_process"]
 
-import json
 import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from exporter.commands.answers import Document, document_from_answer
 from exporter.commands.arguments import settings_of
 from exporter.errors import (
     NotFoundError,
-    SourceDecodeError,
     SourceError,
     SourceUnavailableError,
     UsageError,
@@ -30,14 +29,10 @@ if TYPE_CHECKING:
     from exporter.settings import Settings
     from exporter.snapshot import Snapshot
 
-Document = dict[str, Any]
-
 CONNECTIONS_PATH = "/api/v1/connections"
 ANSWER_SECONDS = 10.0
 # 50,000 connections at a kilobyte each, the agent's own limit.
 LARGEST_ANSWER = 64 << 20
-# A list of its own that a newer agent may add keys to, but not drop these.
-_LISTS = ("connections", "expected", "findings", "sources")
 
 
 def look(options: argparse.Namespace) -> Document:
@@ -123,24 +118,9 @@ def _answer(url: str) -> Document:
     response = fetch(
         base + CONNECTIONS_PATH, timeout_seconds=ANSWER_SECONDS, max_bytes=LARGEST_ANSWER
     )
-    document = _decoded(response.body, response.where)
+    document = document_from_answer(response.body, response.where)
     if document.get("stale"):
         raise SourceError(f"{response.where}: the agent's last poll is too old to be believed")
-    return document
-
-
-def _decoded(body: bytes, where: str) -> Document:
-    wrong = SourceDecodeError(f"{where} is not the API of a brokerwire agent")
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise wrong from error
-    if not isinstance(document, dict) or not isinstance(document.get("summary"), dict):
-        raise wrong
-    for name in _LISTS:
-        values = document.get(name)
-        if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-            raise wrong
     return document
 
 

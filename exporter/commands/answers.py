@@ -1,0 +1,88 @@
+"""An agent's answer, checked before anything is made of it: the agent may be anybody."""
+
+from __future__ import annotations
+
+__all__ = ["Document", "document_from_answer"]
+
+import json
+from typing import Any
+
+from exporter.errors import SourceDecodeError
+
+Document = dict[str, Any]
+
+# Lists of records that a newer agent may add keys to, but not drop; and one that came later.
+_LISTS = ("connections", "expected", "findings", "sources")
+_LATER_LISTS = ("process_clients",)
+_TEXTS = frozenset(
+    {
+        "cookie", "local", "remote", "tcp_state", "class", "role", "confidence", "process",
+        "owner_rung", "client_id", "client_kind", "client_instance", "library", "node_id", "broker",
+        "source", "expected_rule", "close_expected", "name", "severity", "summary", "description",
+        "remedy", "kind", "error",
+    }
+)  # fmt: skip
+_NUMBERS = frozenset(
+    {
+        "pid", "uid", "cgroup_id", "broker_id", "client_number", "connections", "expected",
+        "unused", "producers", "consumers", "admins", "librdkafka", "send_queue", "receive_queue",
+        "retransmits_total", "efficiency",
+    }
+)  # fmt: skip
+_SWITCHES = frozenset({"useful", "age_is_exact", "told_apart"})
+_LISTS_OF_TEXT = frozenset({"evidence", "equals"})
+_HIGHEST = 2**64
+
+
+def document_from_answer(body: bytes, where: str) -> Document:
+    """Return the API's document.
+
+    Raises:
+        SourceDecodeError: it is none, or a field of it has a value that it cannot have.
+    """
+    wrong = SourceDecodeError(f"{where} is not the API of a brokerwire agent")
+    try:
+        document = json.loads(body, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise wrong from error
+    if not isinstance(document, dict) or not isinstance(document.get("summary"), dict):
+        raise wrong
+    for name in (*_LISTS, *_LATER_LISTS):
+        values = document.get(name, [] if name in _LATER_LISTS else None)
+        if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+            raise wrong
+        for value in values:
+            _check(value, f"{where}: `{name}`")
+    _check(document["summary"], f"{where}: `summary`")
+    return document
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _check(record: Document, where: str) -> None:
+    for key, value in record.items():
+        if not _fits(key, value):
+            raise SourceDecodeError(
+                f"{where} has a {key!r} of a kind that it cannot have; is this a brokerwire agent?"
+            )
+
+
+def _fits(key: str, value: Any) -> bool:
+    if key in _LISTS_OF_TEXT:
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if value is None:
+        return True
+    if key in _TEXTS:
+        return isinstance(value, str)
+    if key in _SWITCHES:
+        return isinstance(value, bool)
+    if key in _NUMBERS or key.endswith(("_seconds", "_bytes")):
+        return _is_number(value)
+    return True
+
+
+def _is_number(value: Any) -> bool:
+    is_one = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_one and abs(value) <= _HIGHEST
