@@ -421,7 +421,7 @@ class Source:
             options[socket] = [
                 pair for pair in options[socket]
                 if client.may_begin(pair)
-                and all(pair.law != each.law or certificates_agree(pair, each) for each in known)
+                and all(_is_one_broker(pair, each) for each in known)
             ]  # fmt: skip
         name = (client.key, members[0].group, bool(shown))
         return self._search(name, Problem(options, is_complete=is_complete))
@@ -596,12 +596,20 @@ def _claims_of(
 
 
 def _shown_by(claims: Iterable[Claim]) -> dict[Endpoint, list[Pair]]:
-    """Return the pairs under TLS that are certain, by broker: its certificates are known then."""
+    """Return the pairs that are certain, by address: its broker and certificates are known then."""
     shown: dict[Endpoint, list[Pair]] = {}
     for claim in claims:
-        if len(claim.pairs) == 1 and claim.pairs[0].law.incoming:
+        if len(claim.pairs) == 1:
             shown.setdefault(claim.socket.remote, []).append(claim.pairs[0])
     return shown
+
+
+def _is_one_broker(pair: Pair, shown: Pair) -> bool:
+    """Whether two sockets to one address may be these nodes: one broker with its certificates."""
+    brokers = {pair.row.node.broker_id, shown.row.node.broker_id} - {None}
+    if len(brokers) > 1:
+        return False
+    return pair.law != shown.law or not pair.law.incoming or certificates_agree(pair, shown)
 
 
 def _parts(options: dict[Socket, list[Pair]]) -> list[dict[Socket, list[Pair]]]:
