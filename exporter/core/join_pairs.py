@@ -61,8 +61,8 @@ class Pair:
     """A socket and a node under one law."""
 
     __slots__ = (
-        "_base_in", "_base_out", "_counts", "_first", "_in", "_is_firm_in", "_is_firm_out", "_look",
-        "_out", "_seen", "growths", "has_no_past", "increments",
+        "_base_in", "_base_out", "_counts", "_first", "_grown", "_in", "_is_firm_in",
+        "_is_firm_out", "_look", "_out", "_seen", "growths", "has_no_past", "increments",
         "law", "reads", "row", "socket", "strikes",
     )  # fmt: skip
 
@@ -71,9 +71,11 @@ class Pair:
         self.socket, self.row, self.law = socket, row, law
         self.strikes = 0
         self.growths = 0
-        """Reads at which the node had counted more, and the socket just as much."""
+        """How often the node had counted more than the bounds leave open, and the socket as much."""
         self.increments: set[int] = set()
         """By how much it was, each time."""
+        self._grown = 0
+        """What the node has counted since the last of these."""
         self.reads = 0
         self.has_no_past = False
         """Whether the node is known to have had no connection before this one: B is 0."""
@@ -155,15 +157,17 @@ class Pair:
             now_in = _narrowed(self._in.plus(by_in, by_in), incoming, more_in + login, 1)
         if now_out is None or now_in is None:
             self.strikes += 1
-            self.growths = 0
+            self.growths = self._grown = 0
             self.increments.clear()
             return
         if sent > 0 or received > 0:
             self.strikes = 0
-            width = (now_out.high - now_out.low) + (now_in.high - now_in.low)
-            if width < sent + received:
+            self._grown += sent + received
+            # In steady traffic no read falls between two messages: the sum of several tells.
+            if (now_out.high - now_out.low) + (now_in.high - now_in.low) < self._grown:
                 self.growths += 1
-                self.increments.add(sent + received)
+                self.increments.add(self._grown)
+                self._grown = 0
         self._counts, self._out, self._in = counts, now_out, now_in
         # From the first record on that nobody counted, V says no more of K.
         self._is_firm_out = self._is_firm_out and not (login or more_out or renewed)
@@ -232,6 +236,17 @@ class Pair:
             last = self.socket.looks[-1]
             return max(last.out, last.incoming) <= most
         return all(span.high >= 0 and span.low <= most for span in self.handshake())
+
+    @property
+    def may_be_equal(self) -> bool:
+        """Whether the totals are equal as far as they were read: nothing encrypts or logs in."""
+        return (
+            self.law == PLAIN
+            and self.is_read
+            and self._out.low <= 0 <= self._out.high
+            and self._in.low <= 0 <= self._in.high
+            and not self.strikes
+        )
 
     @property
     def is_equal(self) -> bool:

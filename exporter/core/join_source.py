@@ -569,7 +569,7 @@ class Source:
     @staticmethod
     def _shows_whose(pair: Pair) -> bool:
         """Whether the figures of a page are this process's, and not those of a replica of it."""
-        if pair.is_equal:
+        if pair.may_be_equal:
             return pair.growths >= _WITNESS_GROWTHS
         return len(pair.increments) >= _DISTINCT_GROWTHS
 
