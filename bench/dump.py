@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING
 import psutil
 
 from bench.holders import BROKER_PORTS, Holders, enter_network_namespace
-from exporter.settings import PortRange
-from exporter.sources.netlink import BUFFER_BYTES, HEADER, open_diag_socket
-from exporter.sources.port_filter import FilterKind
-from exporter.sources.sock_diag import NetlinkSocketTable, dump_request
+from exporter.config.settings import PortRange
+from exporter.kernel.netlink import BUFFER_BYTES, HEADER, open_diag_socket
+from exporter.kernel.port_filter import FilterKind
+from exporter.kernel.sock_diag import NetlinkSocketTable, dump_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

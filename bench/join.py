@@ -19,16 +19,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from exporter.core.attribution import Attributor
+from exporter.clients.java import clients_from_prometheus
+from exporter.join.attribution import Attributor
 from exporter.model import Role
-from exporter.sources.java import clients_from_prometheus
 from tests.property.test_join import PROFILES, Process
 from tests.scenarios.join_recording import Recording, replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from exporter.core.tracker import TrackedConnection
+    from exporter.connections.tracker import TrackedConnection
     from exporter.model import ClientReading, JoinSample
 
 RECORDINGS = Path(__file__).parent.parent / "tests" / "golden" / "join"

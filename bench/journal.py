@@ -21,11 +21,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from exporter.core.engine import Engine
-from exporter.core.journal import Journal
-from exporter.core.series import microseconds
-from exporter.journal import AgentFigures, Place
-from exporter.journal_settings import JOURNAL_LABELS, JournalFileSettings
+from exporter.config.journal import JOURNAL_LABELS, JournalFileSettings
+from exporter.config.settings import Settings
+from exporter.engine.engine import Engine
+from exporter.journal.file import JournalFile
+from exporter.journal.lines import lines_of
+from exporter.journal.spool import Spool
 from exporter.model import (
     Endpoint,
     KernelReading,
@@ -37,17 +38,16 @@ from exporter.model import (
     TcpInfo,
     TcpState,
 )
-from exporter.settings import Settings
-from exporter.sinks.journal_file import JournalFile
-from exporter.sinks.journal_lines import lines_of
-from exporter.sinks.journal_spool import Spool
+from exporter.totals.batches import Journal
+from exporter.totals.journal_values import AgentFigures, Place
+from exporter.totals.series import microseconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from exporter.core.accounts import Bookkeeping
-    from exporter.journal import Batch
-    from exporter.sinks.journal_lines import Lines
+    from exporter.journal.lines import Lines
+    from exporter.totals.accounts import Bookkeeping
+    from exporter.totals.journal_values import Batch
 
 Result = TypeVar("Result")
 
@@ -62,9 +62,9 @@ PROGRAM = """
 import sys
 from exporter.commands.run import _journal
 from exporter.agent import Agent
-from exporter.sinks.web import WebServer
-from exporter.journal_settings import *
-from exporter.settings import Settings
+from exporter.web.server import WebServer
+from exporter.config.journal import *
+from exporter.config.settings import Settings
 import tempfile, time
 folder = tempfile.mkdtemp()
 file = JournalFileSettings(path=folder + "/journal.jsonl")

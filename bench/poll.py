@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bench import dump
 from exporter.agent import Agent
-from exporter.settings import BrokerSettings, Settings
+from exporter.config.settings import BrokerSettings, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,11 +19,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from exporter.settings import LimitSettings
-from exporter.sinks.collector import BrokerwireCollector
-from exporter.sinks.document import encode_connections
-from exporter.sinks.exposition import KEPT_SECONDS, Exposition, Format
-from exporter.sinks.page import render_page
+from exporter.config.settings import LimitSettings
+from exporter.metrics.collector import BrokerwireCollector
+from exporter.metrics.exposition import KEPT_SECONDS, Exposition, Format
+from exporter.web.document import encode_connections
+from exporter.web.page import render_page
 from tests.unit.snapshots import AT, fleet
 
 if TYPE_CHECKING:

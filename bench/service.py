@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING
 
 from bench.holders import Holders, enter_network_namespace
 from exporter.agent import Agent
-from exporter.settings import BrokerSettings, PortRange, Settings
-from exporter.sinks.collector import BrokerwireCollector
-from exporter.sinks.exposition import KEPT_SECONDS, Exposition, Format
+from exporter.config.settings import BrokerSettings, PortRange, Settings
+from exporter.metrics.collector import BrokerwireCollector
+from exporter.metrics.exposition import KEPT_SECONDS, Exposition, Format
 
 if TYPE_CHECKING:
-    from exporter.sinks.collector import View
+    from exporter.metrics.collector import View
 
 URL = "http://127.0.0.1:10920/metrics"
 WATCHED_SECONDS = 60

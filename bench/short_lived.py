@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from bench.dump import cpu_ms
 from bench.holders import BROKER_PORTS, enter_network_namespace
 from exporter.agent import Agent
-from exporter.settings import BrokerSettings, PortRange, Settings
+from exporter.config.settings import BrokerSettings, PortRange, Settings
 
 if TYPE_CHECKING:
     from exporter.snapshot import Snapshot

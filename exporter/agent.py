@@ -15,29 +15,29 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from exporter.core.engine import Engine
-from exporter.core.finder import Finder
+from exporter.brokers.surroundings import Surroundings
+from exporter.clients.inputs import Inputs
+from exporter.engine.engine import Engine
 from exporter.errors import SourceError
-from exporter.inputs import Inputs
+from exporter.findings.finder import Finder
+from exporter.kernel.psutil_table import open_socket_table
+from exporter.kernel.sock_diag import NetlinkSocketTable
 from exporter.model import JoinSample, ReadMethod
+from exporter.processes.client_groups import ClientGroups
+from exporter.processes.descriptors import holds_inode
+from exporter.processes.open_files import OpenFilesWatch
+from exporter.processes.owners import OwnerLadder
 from exporter.snapshot import BrokerLimits, PollStatus, Snapshot
-from exporter.sources.client_groups import ClientGroups
-from exporter.sources.descriptors import holds_inode
-from exporter.sources.open_files import OpenFilesWatch
-from exporter.sources.processes import OwnerLadder
-from exporter.sources.psutil_table import open_socket_table
-from exporter.sources.sock_diag import NetlinkSocketTable
-from exporter.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from exporter.alerts.settings import Thresholds
-    from exporter.core.engine import PollOutcome
-    from exporter.journaling import Journaling
+    from exporter.config.settings import Settings
+    from exporter.engine.engine import PollOutcome
+    from exporter.journal.journaling import Journaling
+    from exporter.kernel.psutil_table import SocketTable
     from exporter.model import GroupsReading, KernelReading, SourceReading
-    from exporter.settings import Settings
-    from exporter.sources.psutil_table import SocketTable
 
 log = logging.getLogger("brokerwire.agent")
 

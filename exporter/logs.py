@@ -7,7 +7,7 @@ that is up to the callers, who log names and figures only.
 
 from __future__ import annotations
 
-__all__ = ["LineHandler", "printable", "set_up_logging"]
+__all__ = ["LineHandler", "set_up_logging"]
 
 import json
 import logging
@@ -20,12 +20,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from exporter.text import LONGEST_VALUE, escaped, joined
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
-    from exporter.settings import LogSettings
+    from exporter.config.settings import LogSettings
 
-LONGEST_VALUE = 256
 LONGEST_TRACEBACK = 8192
 LINES_PER_SECOND = 10
 # A hostile client can invent keys; the oldest is forgotten, its summary written before.
@@ -39,35 +40,6 @@ _LEVEL_NAMES = {"WARNING": "warn", "CRITICAL": "error"}
 _OWN_ATTRIBUTES = frozenset(
     {*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"},
 )
-
-
-def printable(text: str, longest: int = LONGEST_VALUE) -> str:
-    """Return text that is one line on any terminal, of at most `longest` characters.
-
-    Whatever Python does not call printable is written as an escape: C0, C1, ESC, U+2028 and
-    U+2029, the marks that turn the direction of writing, lone surrogates.
-    """
-    if len(text) <= longest and text.isprintable():
-        return text
-    return _joined((_escaped(letter) for letter in text), longest)
-
-
-def _escaped(letter: str) -> str:
-    return letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
-
-
-def _joined(pieces: Iterable[str], longest: int) -> str:
-    """Join whole pieces up to a length: a cut in the middle of an escape would change it."""
-    taken: list[str] = []
-    length = 0
-    for piece in pieces:
-        length += len(piece)
-        taken.append(piece)
-        if length > longest:
-            while length > longest - 1 and taken:
-                length -= len(taken.pop())
-            return "".join(taken) + "…"
-    return "".join(taken)
 
 
 def set_up_logging(settings: LogSettings, stream: TextIO | None = None) -> LineHandler:
@@ -230,7 +202,7 @@ def _logfmt_line(fields: Mapping[str, Any]) -> str:
 def _logfmt_value(key: str, value: Any) -> str:
     # A backslash is doubled, so that an escape can be told from its own spelling.
     marks = {"\\": "\\\\", '"': '\\"'}
-    safe = _joined((marks.get(letter) or _escaped(letter) for letter in str(value)), _longest(key))
+    safe = joined((marks.get(letter) or escaped(letter) for letter in str(value)), _longest(key))
     needs_quotes = not safe or any(letter in ' ="' for letter in safe)
     return f'"{safe}"' if needs_quotes else safe
 

@@ -19,22 +19,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from exporter.agent import Agent
+from exporter.brokers.surroundings import Surroundings
 from exporter.errors import SourceError
+from exporter.kernel.netlink import open_diag_socket
+from exporter.kernel.sock_diag import NetlinkSocketTable
+from exporter.processes.network_namespaces import MachineNetworks, do_inside
+from exporter.processes.pods import NOT_KNOWN, Pod, PodFinder
 from exporter.snapshot import NetworkView
-from exporter.sources.netlink import open_diag_socket
-from exporter.sources.networks import MachineNetworks, do_inside
-from exporter.sources.pods import NOT_KNOWN, Pod, PodFinder
-from exporter.sources.sock_diag import NetlinkSocketTable
-from exporter.surroundings import Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from exporter.alerts.settings import Thresholds
+    from exporter.config.settings import Settings
+    from exporter.kernel.netlink import DiagSocket
     from exporter.model import KernelReading
-    from exporter.settings import Settings
-    from exporter.sources.netlink import DiagSocket
-    from exporter.sources.networks import Network
+    from exporter.processes.network_namespaces import Network
 
 log = logging.getLogger("brokerwire.networks")
 

@@ -12,7 +12,7 @@ from exporter.alerts.catalogue import ALERTS
 from exporter.alerts.expressions import duration_text
 from exporter.alerts.render import alerts_text, recording_text
 from exporter.alerts.settings import RuleSettings
-from exporter.config_text import yaml_from_settings
+from exporter.config.text import yaml_from_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
-from exporter.config_values import Kind, kind_of, optional_part
-from exporter.settings import Settings
+from exporter.config.settings import Settings
+from exporter.config.values import Kind, kind_of, optional_part
 from tools.configuration_reference import field_texts
 
 if TYPE_CHECKING:

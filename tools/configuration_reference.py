@@ -1,4 +1,4 @@
-"""docs/configuration.md from the dataclasses in exporter/settings.py: `--check` compares only."""
+"""docs/configuration.md from the dataclasses in config/settings.py: `--check` compares."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
-from exporter.config_text import yaml_from_settings
-from exporter.config_values import kind_of, optional_part
-from exporter.settings import Settings
+from exporter.config.settings import Settings
+from exporter.config.text import yaml_from_settings
+from exporter.config.values import kind_of, optional_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,11 +22,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from exporter.settings import PortRange
-from exporter.sources.dump_reader import DumpReader
-from exporter.sources.netlink import BUFFER_BYTES, HEADER, open_diag_socket
-from exporter.sources.port_filter import FilterKind
-from exporter.sources.sock_diag import dump_request
+from exporter.config.settings import PortRange
+from exporter.kernel.dump_reader import DumpReader
+from exporter.kernel.netlink import BUFFER_BYTES, HEADER, open_diag_socket
+from exporter.kernel.port_filter import FilterKind
+from exporter.kernel.sock_diag import dump_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from exporter.sinks.catalogue import CATALOGUE
+from exporter.metrics.catalogue import CATALOGUE
 from journal_schema import definitions as journal_definitions
 from spark_rollups.report.openmetrics import METRICS as FLEET_METRICS
 from tools import alert_pages, chart_files, configuration_reference
@@ -26,7 +26,27 @@ _GROUPS = {
     "process_": "Of the agent's process",
 }
 _ROOMS = {
-    "exporter": ("", "sources", "core", "sinks", "alerts", "commands", "demo"),
+    "exporter": (
+        "",
+        "config",
+        "kernel",
+        "processes",
+        "clients",
+        "brokers",
+        "join",
+        "connections",
+        "totals",
+        "findings",
+        "engine",
+        "alerts",
+        "metrics",
+        "http",
+        "web",
+        "alerting",
+        "journal",
+        "commands",
+        "demo",
+    ),
     "spark_rollups": ("", "transforms", "jobs", "report", "commands"),
     "fleet_simulator": ("",),
 }

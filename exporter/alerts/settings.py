@@ -1,7 +1,7 @@
 """What an operator may change of the rules: the file of `brokerwire rules render`.
 
-As in `exporter.settings`: fields are keys, a float is a duration, an int a whole number from 1, and
-a rule between fields is a ValueError that begins with the `key`.
+As in `exporter.config.settings`: fields are keys, a float is a duration, an int a whole number
+from 1, and a rule between fields is a ValueError that begins with the `key`.
 """
 
 from __future__ import annotations

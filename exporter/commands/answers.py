@@ -29,7 +29,7 @@ _NUMBERS = frozenset(
         "retransmits_total", "efficiency",
     }
 )  # fmt: skip
-_SWITCHES = frozenset({"useful", "age_is_exact", "told_apart"})
+_SWITCHES = frozenset({"age_is_exact", "told_apart"})
 _LISTS_OF_TEXT = frozenset({"evidence", "equals"})
 _HIGHEST = 2**64
 
@@ -76,6 +76,9 @@ def _fits(key: str, value: Any) -> bool:
         return True
     if key in _TEXTS:
         return isinstance(value, str)
+    if key == "useful":
+        # Of a connection whether it is, of the summary how many are.
+        return isinstance(value, bool) or _is_number(value)
     if key in _SWITCHES:
         return isinstance(value, bool)
     if key in _NUMBERS or key.endswith(("_seconds", "_bytes")):

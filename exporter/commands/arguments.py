@@ -8,15 +8,15 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from exporter.config import read_settings
-from exporter.config_values import kind_of
+from exporter.config.files import read_settings
+from exporter.config.journal import JOURNAL_LABELS
+from exporter.config.settings import PortRange, Settings
+from exporter.config.values import kind_of
 from exporter.errors import UsageError
-from exporter.journal_settings import JOURNAL_LABELS
-from exporter.settings import PortRange, Settings
 
 if TYPE_CHECKING:
-    from exporter.config_values import Kind
-    from exporter.settings import JournalSettings
+    from exporter.config.settings import JournalSettings
+    from exporter.config.values import Kind
 
 Commands = Any  # argparse keeps the type of its subparsers to itself
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from exporter.commands.arguments import Commands, add_config_flags, settings_of
 from exporter.commands.output import say
-from exporter.config import read_settings
-from exporter.config_text import yaml_from_settings
-from exporter.logs import printable
+from exporter.config.files import read_settings
+from exporter.config.text import yaml_from_settings
+from exporter.text import printable
 
 if TYPE_CHECKING:
     import argparse

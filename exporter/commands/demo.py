@@ -46,9 +46,9 @@ def add_parser(commands: Commands) -> None:
 
 def _execute(options: argparse.Namespace) -> int:
     from exporter.commands.stopping import StopSignals
+    from exporter.config.settings import LogSettings
     from exporter.demo.show import run_demo
     from exporter.logs import set_up_logging
-    from exporter.settings import LogSettings
 
     level: Literal["info", "error"] = "info" if options.verbose else "error"
     handler = set_up_logging(LogSettings(level=level))

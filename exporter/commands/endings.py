@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from exporter.logs import printable
+from exporter.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from exporter.commands.arguments import Commands, add_look_flags
 from exporter.commands.output import say
 from exporter.errors import NotFoundError
-from exporter.logs import printable
+from exporter.text import printable
 
 if TYPE_CHECKING:
     import argparse
@@ -108,7 +108,7 @@ def _nothing(document: Document, what: str) -> str:
 
 def _paragraph(record: Mapping[str, Any]) -> str:
     from exporter.commands.records import connection_from_record
-    from exporter.core.explanations import explain
+    from exporter.findings.explanations import explain
 
     connection = connection_from_record(record)
     told = explain(connection)

@@ -54,7 +54,7 @@ def _execute(options: argparse.Namespace) -> int:
         return _watch(options)
     document = look(options)
     if options.json:
-        from exporter.sinks.document import encode
+        from exporter.web.document import encode
 
         say(encode(document).decode())
     else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from exporter.commands.answers import Document, document_from_answer
 from exporter.commands.arguments import settings_of
+from exporter.config.settings import LogSettings, StatisticsSettings
 from exporter.errors import (
     NotFoundError,
     SourceError,
@@ -19,14 +20,13 @@ from exporter.errors import (
     UsageError,
 )
 from exporter.model import ConnectionClass
-from exporter.settings import LogSettings, StatisticsSettings
 from exporter.snapshot import ClientBroker
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterator
 
-    from exporter.settings import Settings
+    from exporter.config.settings import Settings
     from exporter.snapshot import Snapshot
 
 CONNECTIONS_PATH = "/api/v1/connections"
@@ -74,7 +74,7 @@ def _own_looks(
 ) -> Iterator[Document]:
     from exporter.agent import Agent
     from exporter.logs import set_up_logging
-    from exporter.sinks.document import connections_document
+    from exporter.web.document import connections_document
 
     with ExitStack() as stack:
         # Errors of sources stand in the document; only the agent's own are to be seen.
@@ -112,7 +112,7 @@ def _answers(url: str, *, once: bool, rest: Callable[[float], object]) -> Iterat
 
 
 def _answer(url: str) -> Document:
-    from exporter.sources.fetch import fetch
+    from exporter.http.fetch import fetch
 
     base = url.rstrip("/").removesuffix(CONNECTIONS_PATH)
     response = fetch(

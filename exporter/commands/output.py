@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from exporter.logs import printable
+from exporter.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

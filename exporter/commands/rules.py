@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exporter.commands.output import say, talk
-from exporter.config import LARGEST_FILE
-from exporter.config_nodes import Problems, compose
-from exporter.config_reader import read_section
-from exporter.config_text import yaml_from_settings
+from exporter.config.files import LARGEST_FILE
+from exporter.config.nodes import Problems, compose
+from exporter.config.reader import read_section
+from exporter.config.text import yaml_from_settings
 from exporter.errors import UsageError
 
 if TYPE_CHECKING:

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 from exporter.commands.arguments import Commands, add_config_flags, settings_of
 from exporter.commands.stopping import SECONDS, Deadline, StopSignals
+from exporter.config.journal import JOURNAL_LABELS
+from exporter.config.values_in_files import read_value
 from exporter.errors import UsageError
-from exporter.journal_settings import JOURNAL_LABELS
-from exporter.values_in_files import read_value
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping
 
-    from exporter.alertmanager_settings import AlertmanagerTarget
+    from exporter.alerting.alertmanager import AlertmanagerSink, Looked
     from exporter.alerts.settings import RuleSettings
-    from exporter.journaling import Journaling
-    from exporter.settings import Settings
-    from exporter.sinks.alertmanager import AlertmanagerSink, Looked
-    from exporter.sinks.journal import JournalSink
+    from exporter.config.alertmanager import AlertmanagerTarget
+    from exporter.config.settings import Settings
+    from exporter.journal.journaling import Journaling
+    from exporter.journal.sink import JournalSink
 
 log = logging.getLogger("brokerwire")
 
@@ -67,7 +67,7 @@ def _execute(options: argparse.Namespace) -> int:
 
 def _serve(settings: Settings, signals: StopSignals) -> None:
     from exporter.agent import Agent
-    from exporter.sinks.web import WebServer
+    from exporter.web.server import WebServer
 
     rules = _rule_settings(settings)
     journal, journaling = _journal(settings)
@@ -109,7 +109,7 @@ def _serve(settings: Settings, signals: StopSignals) -> None:
 
 def _serve_all_networks(settings: Settings, signals: StopSignals) -> None:
     from exporter.network_agents import NetworkAgents
-    from exporter.sinks.web import WebServer
+    from exporter.web.server import WebServer
 
     rules = _rule_settings(settings)
     agents = NetworkAgents(settings, rules.thresholds)
@@ -151,10 +151,10 @@ def _journal(settings: Settings) -> tuple[JournalSink | None, Journaling | None]
     if settings.journal is None:
         return None, None
     from exporter import __version__
-    from exporter.journal import Place
-    from exporter.journaling import Journaling
-    from exporter.sinks.journal import JournalSink
-    from exporter.sources.own_identity import own_identity
+    from exporter.journal.journaling import Journaling
+    from exporter.journal.own_identity import own_identity
+    from exporter.journal.sink import JournalSink
+    from exporter.totals.journal_values import Place
 
     port = settings.web.listen_addresses[0].rpartition(":")[2]
     place = Place(
@@ -192,7 +192,7 @@ def _alertmanager_sink(
 ) -> AlertmanagerSink | None:
     if settings.alertmanager is None:
         return None
-    from exporter.sinks.alertmanager import AlertmanagerSink
+    from exporter.alerting.alertmanager import AlertmanagerSink
 
     return AlertmanagerSink(
         settings.alertmanager,
@@ -205,9 +205,9 @@ def _alertmanager_sink(
 
 def sender_to(target: AlertmanagerTarget) -> Callable[[bytes], None]:
     """Return what posts alerts to one Alertmanager: sinks know nothing of how sources fetch."""
-    from exporter.sinks.alertmanager import API_PATH
-    from exporter.sources.credentials import Credentials
-    from exporter.sources.fetch import fetch
+    from exporter.alerting.alertmanager import API_PATH
+    from exporter.http.credentials import Credentials
+    from exporter.http.fetch import fetch
 
     credentials = Credentials(
         username=target.username,

@@ -15,8 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from exporter.commands.words import MISSING, bytes_text, duration_text, number_text, percent_text
-from exporter.logs import printable
 from exporter.model import ConnectionClass
+from exporter.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

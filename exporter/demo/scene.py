@@ -7,7 +7,7 @@ __all__ = ["ROLES", "Part", "client_options", "demo_settings"]
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from exporter.settings import (
+from exporter.config.settings import (
     BrokerSettings,
     ClassSettings,
     ClientRule,

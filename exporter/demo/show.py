@@ -22,13 +22,13 @@ from exporter.demo.children import Children
 from exporter.demo.scene import IDLE_CLOSE_SECONDS, ROLES, client_options, demo_settings
 from exporter.errors import ConfigError
 from exporter.model import Endpoint
-from exporter.sinks.web import WebServer
+from exporter.web.server import WebServer
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
+    from exporter.config.settings import Settings
     from exporter.demo.children import Child
-    from exporter.settings import Settings
 
 LONGEST_FOLDER = 70
 USUAL_ADDRESS = "127.0.0.1:10920"

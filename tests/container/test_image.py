@@ -91,7 +91,7 @@ def test_can_do_what_the_agent_does():
     """TLS, netlink, names: what a missing library would take away shows here, not in a pod."""
     code = (
         "import ssl, bcrypt, confluent_kafka, psutil, yaml, asyncio, socket, exporter.agent,"
-        " exporter.sinks.web, exporter.commands.demo\n"
+        " exporter.web.server, exporter.commands.demo\n"
         "assert ssl.create_default_context().get_ca_certs()\n"
         "assert bcrypt.checkpw(b'x', bcrypt.hashpw(b'x', bcrypt.gensalt(4)))\n"
         "confluent_kafka.Producer({'bootstrap.servers': 'localhost:1'})\n"

@@ -15,8 +15,8 @@ from exporter.alerts.links import OF_LABELS, dashboard_url
 from exporter.alerts.recording import WASTED_CLASSES
 from exporter.alerts.settings import LinkSettings
 from exporter.alerts.words import HELD
+from exporter.metrics.catalogue import SPECS, Kind
 from exporter.model import ClosedBy, ConnectionClass
-from exporter.sinks.catalogue import SPECS, Kind
 from spark_rollups.report.openmetrics import METRICS
 from tests.dashboards.boards import (
     BOARDS,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from exporter.config import read_settings
-from exporter.sinks.web_config_reader import read_web_config
+from exporter.config.files import read_settings
+from exporter.http.web_config_reader import read_web_config
 from tests.e2e.monitoring import tool as prometheus_tool
 from tests.helm.tools import (
     CHART,

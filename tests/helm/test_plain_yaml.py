@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from exporter.config import read_settings
+from exporter.config.files import read_settings
 from tests.helm.tools import (
     NEWEST,
     REPOSITORY,

@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from exporter.config import read_settings
+from exporter.config.files import read_settings
 from exporter.errors import ConfigError
 from tests.helm.tools import CHART, run, tool
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 import bcrypt
 import pytest
 
-from exporter.alertmanager_settings import AlertmanagerTarget
+from exporter.alerting.alertmanager import AlertmanagerSink
 from exporter.alerts.settings import AlertOverride, RuleSettings
 from exporter.commands.run import sender_to
-from exporter.settings import AlertmanagerSettings, LimitSettings
-from exporter.sinks.alertmanager import AlertmanagerSink
+from exporter.config.alertmanager import AlertmanagerTarget
+from exporter.config.settings import AlertmanagerSettings, LimitSettings
 from exporter.snapshot import Finding, Severity
 from tests.e2e.monitoring import HOST, Alertmanager, Webhook, eventually
 from tests.lab.addresses import free_port

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from exporter.agent import Agent
-from exporter.settings import (
+from exporter.config.settings import (
     BrokerSettings,
     JavaSourceSettings,
     PollSettings,

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from exporter.sinks.document import connections_document, encode
+from exporter.web.document import connections_document, encode
 from tests.lab.addresses import free_port
 from tests.unit.snapshots import page_sample
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from exporter.errors import SourceDecodeError, SourceError, SourceUnavailableError
-from exporter.sources.credentials import Credentials
-from exporter.sources.fetch import fetch
+from exporter.http.credentials import Credentials
+from exporter.http.fetch import fetch
 
 SECRET = "hunter2-canary"
 OK = b"HTTP/1.1 200 OK\r\n"

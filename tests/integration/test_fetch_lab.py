@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from exporter.clients.java import JavaSource
+from exporter.clients.statistics_file import StatisticsFile
+from exporter.clients.statistics_socket import StatisticsSocket
+from exporter.config.settings import JavaSourceSettings
 from exporter.model import Library, Role
-from exporter.settings import JavaSourceSettings
-from exporter.sources.java import JavaSource
-from exporter.sources.statistics_file import StatisticsFile
-from exporter.sources.statistics_socket import StatisticsSocket
 from tests.lab.cluster import KafkaCluster
 from tests.lab.java_client import JavaMetrics
 from tests.lab.rdkafka_client import Statistics

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from exporter.errors import SourceUnavailableError
-from exporter.sources.credentials import Credentials
-from exporter.sources.fetch import fetch
+from exporter.http.credentials import Credentials
+from exporter.http.fetch import fetch
 
 DAY = dt.timedelta(days=1)
 

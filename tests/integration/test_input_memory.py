@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from exporter.settings import JavaSourceSettings, StatisticsSettings
-from exporter.sources.json_values import BYTES_OF_A_VALUE
+from exporter.clients.json_values import BYTES_OF_A_VALUE
+from exporter.config.settings import JavaSourceSettings, StatisticsSettings
 
 MIB = 1024 * 1024
 # The chart's limit is 96 MiB; an agent takes 50 MiB before it reads anything.
@@ -17,15 +17,15 @@ STATISTICS_BYTES = StatisticsSettings().max_bytes
 PAGE_BYTES = JavaSourceSettings(name="s", url="http://127.0.0.1:1/").max_bytes
 
 READ_STATISTICS = """
-from exporter.sources.librdkafka import readings_from_statistics
+from exporter.clients.librdkafka import readings_from_statistics
 
 def read(body):
     readings_from_statistics(body, source="s", received_at=1.0)
 """
 READ_PAGE = """
-from exporter.settings import JavaSourceSettings
-from exporter.sources.fetch import Response
-from exporter.sources.java import JavaSource
+from exporter.config.settings import JavaSourceSettings
+from exporter.http.fetch import Response
+from exporter.clients.java import JavaSource
 
 def read(body):
     settings = JavaSourceSettings(name="s", url="http://127.0.0.1:1/")

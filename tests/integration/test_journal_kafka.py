@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
-from exporter.journal_settings import JournalKafkaSettings, JournalSettings
-from exporter.sinks import journal_kafka
-from exporter.sinks.journal import JournalSink
-from exporter.sinks.journal_kafka import WINDOW_BATCHES, KafkaDelivery
-from exporter.sinks.journal_spool import Spool
+from exporter.config.journal import JournalKafkaSettings, JournalSettings
+from exporter.journal import kafka as journal_kafka
+from exporter.journal.kafka import WINDOW_BATCHES, KafkaDelivery
+from exporter.journal.sink import JournalSink
+from exporter.journal.spool import Spool
 from tests.unit.journals import Bench
 from tests.unit.journals import socket as a_socket
 from tests.unit.test_journal_sinks import lines
@@ -242,8 +242,8 @@ def test_the_client_library_is_imported_only_for_kafka(tmp_path):
     code = f"""
 import sys
 from exporter.commands.run import _journal
-from exporter.journal_settings import JournalFileSettings, JournalSettings
-from exporter.settings import Settings
+from exporter.config.journal import JournalFileSettings, JournalSettings
+from exporter.config.settings import Settings
 file = JournalFileSettings(path={str(tmp_path / "j.jsonl")!r})
 sink, _ = _journal(Settings(journal=JournalSettings(file=file)))
 sink.start()

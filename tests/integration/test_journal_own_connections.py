@@ -15,15 +15,15 @@ import pytest
 from confluent_kafka import Producer
 
 from exporter.agent import Agent
-from exporter.core.own_connections import is_own
-from exporter.journal import OWN_RECEIVE_BUFFER, Place
-from exporter.journal_settings import JournalKafkaSettings, JournalSettings
-from exporter.journaling import Journaling
+from exporter.config.journal import JournalKafkaSettings, JournalSettings
+from exporter.config.settings import BrokerSettings, PollSettings, PortRange, Settings
+from exporter.journal.journaling import Journaling
+from exporter.journal.sink import JournalSink
+from exporter.kernel.destroy_events import DestroyEvents
+from exporter.kernel.netlink import open_diag_socket
+from exporter.kernel.own_connections import OWN_RECEIVE_BUFFER, is_own
 from exporter.model import ClosedSocket, Endpoint
-from exporter.settings import BrokerSettings, PollSettings, PortRange, Settings
-from exporter.sinks.journal import JournalSink
-from exporter.sources.destroy_events import DestroyEvents
-from exporter.sources.netlink import open_diag_socket
+from exporter.totals.journal_values import Place
 from tests.integration.kernel_support import needs_root, own_network_fixture  # noqa: F401
 from tests.unit.journals import LABELS
 from tests.unit.sockets import figures

@@ -12,15 +12,15 @@ import time
 
 import pytest
 
+from exporter.config.settings import PortRange
 from exporter.errors import SourceUnavailableError
+from exporter.kernel.netlink import open_diag_socket, unavailable
+from exporter.kernel.port_filter import FilterKind
+from exporter.kernel.psutil_table import PsutilSocketTable, open_socket_table
+from exporter.kernel.sock_diag import CONNECTIONS, LISTENERS, NetlinkSocketTable
 from exporter.model import OwnerRung, ReadMethod, TcpState
-from exporter.settings import PortRange
-from exporter.sources.netlink import open_diag_socket, unavailable
-from exporter.sources.port_filter import FilterKind
-from exporter.sources.processes import OwnerLadder
-from exporter.sources.psutil_table import PsutilSocketTable, open_socket_table
-from exporter.sources.rungs import own_cgroup_id
-from exporter.sources.sock_diag import CONNECTIONS, LISTENERS, NetlinkSocketTable
+from exporter.processes.owners import OwnerLadder
+from exporter.processes.rungs import own_cgroup_id
 from tests.integration.kernel_support import (  # noqa: F401
     NOBODY,
     as_user,
@@ -135,8 +135,8 @@ def test_without_ports_everything_is_read_and_listeners_on_request():
 
 READ_AS_NOBODY = """
 import json, os, sys
-from exporter.settings import PortRange
-from exporter.sources.sock_diag import NetlinkSocketTable
+from exporter.config.settings import PortRange
+from exporter.kernel.sock_diag import NetlinkSocketTable
 with NetlinkSocketTable((PortRange(9091, 9098), PortRange(19092, 19092))) as table:
     reading = table.read()
 print(json.dumps({

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from exporter.core.endings import closed_unseen
-from exporter.core.tracker import Tracker
+from exporter.config.settings import PortRange
+from exporter.connections.endings import closed_unseen
+from exporter.connections.tracker import Tracker
+from exporter.kernel.sock_diag import NetlinkSocketTable
 from exporter.model import ClosedBy
-from exporter.settings import PortRange
-from exporter.sources.sock_diag import NetlinkSocketTable
 from tests.integration.kernel_support import (  # noqa: F401
     NOBODY,
     as_user,
@@ -190,11 +190,11 @@ def test_overrun_is_counted_to_the_event():
 
 HEAR_AS_NOBODY = """
 import json, socket, time
-from exporter.core.endings import closed_unseen
-from exporter.core.tracker import Tracker
+from exporter.connections.endings import closed_unseen
+from exporter.connections.tracker import Tracker
 from exporter.model import ClosedBy
-from exporter.settings import PortRange
-from exporter.sources.sock_diag import NetlinkSocketTable
+from exporter.config.settings import PortRange
+from exporter.kernel.sock_diag import NetlinkSocketTable
 with NetlinkSocketTable((PortRange(9091, 9098),)) as table:
     for _ in range(10):
         client = socket.create_connection(("127.0.0.1", 9092))

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from exporter.journal import OWN_RECEIVE_BUFFER
+from exporter.config.settings import PortRange, ProcessRule
+from exporter.kernel.own_connections import OWN_RECEIVE_BUFFER
+from exporter.kernel.sock_diag import NetlinkSocketTable
 from exporter.model import OwnerRung
-from exporter.settings import PortRange, ProcessRule
-from exporter.sources.descriptors import dead_tcp_sockets, holds_inode
-from exporter.sources.processes import OwnerLadder
-from exporter.sources.sock_diag import NetlinkSocketTable
+from exporter.processes.descriptors import dead_tcp_sockets, holds_inode
+from exporter.processes.owners import OwnerLadder
 from tests.integration.kernel_support import (  # noqa: F401
     NOBODY,
     ROOT,
@@ -38,9 +38,9 @@ PORTS = (PortRange(PORT, PORT),)
 
 OWNERS = """
 import json
-from exporter.settings import PortRange
-from exporter.sources.processes import OwnerLadder
-from exporter.sources.sock_diag import NetlinkSocketTable
+from exporter.config.settings import PortRange
+from exporter.processes.owners import OwnerLadder
+from exporter.kernel.sock_diag import NetlinkSocketTable
 with NetlinkSocketTable((PortRange(9092, 9092),)) as table:
     owners = OwnerLadder(()).owners_of(table.read().sockets)
 print(json.dumps([[owner.rung, owner.name, owner.pid] for owner in owners.values()]))
@@ -136,9 +136,9 @@ def test_any_port_process_is_found_by_its_connections():
 
 PID_REUSE = """
 import json, os, socket, subprocess, sys, time
-from exporter.settings import PortRange
-from exporter.sources.processes import OwnerLadder
-from exporter.sources.sock_diag import NetlinkSocketTable
+from exporter.config.settings import PortRange
+from exporter.processes.owners import OwnerLadder
+from exporter.kernel.sock_diag import NetlinkSocketTable
 subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 server = socket.create_server(("127.0.0.1", 9092))
 code = "import socket,sys\\nc=socket.create_connection(('127.0.0.1',9092))\\nprint(1,flush=True)\\nsys.stdin.readline()"
@@ -180,7 +180,7 @@ def test_reused_pid_is_never_the_owner_that_it_was_before():
 
 DEAD = """
 import json, sys
-from exporter.sources.descriptors import dead_tcp_sockets
+from exporter.processes.descriptors import dead_tcp_sockets
 found = dead_tcp_sockets(int(sys.argv[1]), set())
 print(json.dumps(found if found is None else [each.inode for each in found]))
 """

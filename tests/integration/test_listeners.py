@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from exporter.sources.holders import Holders
-from exporter.sources.listeners import Listeners
-from exporter.sources.posters import Posters
-from exporter.sources.sock_diag import LISTENERS
+from exporter.kernel.sock_diag import LISTENERS
+from exporter.processes.holders import Holders
+from exporter.processes.listeners import Listeners
+from exporter.processes.posters import Posters
 
 SERVER = """
 import socket, sys

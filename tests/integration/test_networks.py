@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from exporter.config import settings_from_text
+from exporter.config.files import settings_from_text
+from exporter.config.settings import LimitSettings, WebSettings
 from exporter.network_agents import NetworkAgents
-from exporter.settings import LimitSettings, WebSettings
-from exporter.sinks.web import WebServer
+from exporter.web.server import WebServer
 from tests.e2e.monitoring import Alertmanager, Webhook
 from tests.integration.kernel_support import NOBODY, ROOT, as_user, needs_root
 from tests.integration.real_pods import PORT, pod, wait_for
@@ -279,7 +279,7 @@ def test_an_alert_names_the_pod_that_it_is_about(tmp_path):
 
 POWERLESS = """
 import json
-from exporter.config import settings_from_text
+from exporter.config.files import settings_from_text
 from exporter.network_agents import NetworkAgents
 agents = NetworkAgents(settings_from_text("networks: {follow: all}", "x"))
 agents.look()

@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from exporter.sources.statistics_file import StatisticsFile
+from exporter.clients.statistics_file import StatisticsFile
 
 
 def document(number, **more):

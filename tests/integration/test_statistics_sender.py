@@ -16,9 +16,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, libversion
 
 from exporter import stats
+from exporter.clients.librdkafka import readings_from_statistics
+from exporter.clients.statistics_socket import StatisticsSocket
 from exporter.model import ClientKind, Role
-from exporter.sources.librdkafka import readings_from_statistics
-from exporter.sources.statistics_socket import StatisticsSocket
 from exporter.stats import send_statistics
 
 ROOT = Path(__file__).parents[2]

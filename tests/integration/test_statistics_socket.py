@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from exporter.clients import statistics_socket
+from exporter.clients.inputs import Inputs
+from exporter.clients.statistics_socket import MAX_SENDERS, StatisticsSocket
+from exporter.config.settings import SourceSettings, StatisticsSettings
 from exporter.errors import SourceDecodeError, SourceUnavailableError
-from exporter.inputs import Inputs
-from exporter.settings import SourceSettings, StatisticsSettings
-from exporter.sources import statistics_socket
-from exporter.sources.statistics_socket import MAX_SENDERS, StatisticsSocket
 from tests.integration.kernel_support import needs_root
 
 ROOT = Path(__file__).parents[2]

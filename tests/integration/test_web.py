@@ -13,8 +13,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from exporter.config.settings import StatisticsSettings
 from exporter.errors import ConfigError, SourceDecodeError, SourceUnavailableError
-from exporter.settings import StatisticsSettings
 from tests.integration.web_support import (
     Agent,
     ask,

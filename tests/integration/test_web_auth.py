@@ -11,7 +11,7 @@ import time
 import bcrypt
 import pytest
 
-from exporter.sinks import security
+from exporter.http import security
 from tests.integration.web_support import ask, connected, put, serving
 
 PASSWORD = "c4n4ry-P4SSWORD"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.sinks.conversation import Bounds
+from exporter.http.conversation import Bounds
 from tests.integration.web_support import Agent, ask, port_of, raw, receive_all, serving
 from tests.unit.snapshots import fleet
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from exporter.errors import ConfigError
-from exporter.sinks import security
+from exporter.http import security
 from tests.integration.web_support import (
     Agent,
     ask,

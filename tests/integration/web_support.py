@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from exporter.settings import WebSettings
-from exporter.sinks.web import WebServer
+from exporter.config.settings import WebSettings
+from exporter.web.server import WebServer
 from tests.unit.snapshots import snapshot
 
 if TYPE_CHECKING:

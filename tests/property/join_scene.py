@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exporter.core.attribution import Attributor
-from exporter.core.tracker import TrackedConnection
+from exporter.clients.node_ids import parse_node_id
+from exporter.connections.tracker import TrackedConnection
+from exporter.join.attribution import Attributor
 from exporter.model import (
     ClientGroup,
     ClientKind,
@@ -27,7 +28,6 @@ from exporter.model import (
     TcpInfo,
     TcpState,
 )
-from exporter.sources.node_ids import parse_node_id
 
 PLAIN = (0, 0)
 JSSE = (38, 38)

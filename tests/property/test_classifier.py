@@ -7,9 +7,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.activity import Activity
-from exporter.core.classifier import Standing, classify
-from exporter.core.tracker import TrackedConnection
+from exporter.config.settings import ClassSettings
+from exporter.connections.activity import Activity
+from exporter.connections.classifier import Standing, classify
+from exporter.connections.tracker import TrackedConnection
 from exporter.model import (
     Attribution,
     ClientKey,
@@ -21,7 +22,6 @@ from exporter.model import (
     Role,
     TcpState,
 )
-from exporter.settings import ClassSettings
 from tests.unit.sockets import JVM, figures, reading
 
 NOW = 1e6

@@ -15,13 +15,13 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_open_metrics
 
+from exporter.clients.java import clients_from_prometheus
+from exporter.clients.jolokia import clients_from_jolokia
+from exporter.clients.librdkafka import client_from_statistics, readings_from_statistics
+from exporter.clients.node_ids import parse_node_id
+from exporter.clients.prometheus_dialects import DIALECTS, MEANINGS
 from exporter.errors import SourceDecodeError, SourceError
 from exporter.model import ClientKind, Role
-from exporter.sources.java import clients_from_prometheus
-from exporter.sources.jolokia import clients_from_jolokia
-from exporter.sources.librdkafka import client_from_statistics, readings_from_statistics
-from exporter.sources.node_ids import parse_node_id
-from exporter.sources.prometheus_dialects import DIALECTS, MEANINGS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "metrics"
 PAGES = sorted(GOLDEN.glob("*.prom"))

@@ -8,11 +8,11 @@ from typing import Literal, get_args, get_origin, get_type_hints
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.config import settings_from_text
-from exporter.config_text import yaml_from_settings
-from exporter.config_values import kind_of, optional_part
+from exporter.config.files import settings_from_text
+from exporter.config.settings import PortRange, Settings
+from exporter.config.text import yaml_from_settings
+from exporter.config.values import kind_of, optional_part
 from exporter.errors import ConfigError
-from exporter.settings import PortRange, Settings
 
 KEYS = ["poll", "interval", "brokers", "ports", "known", "id", "host", "sources", "java", "url"]
 PIECES = st.sampled_from(

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from exporter.config.settings import LimitSettings
+from exporter.metrics.exposition import Format
+from exporter.metrics.labels import safe_label
 from exporter.model import ClientKind, ClosedBy, ConnectionClass
-from exporter.settings import LimitSettings
-from exporter.sinks.exposition import Format
-from exporter.sinks.labels import safe_label
 from exporter.snapshot import (
     LIFETIME_BUCKETS,
     ClientBroker,

@@ -7,8 +7,8 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.settings import PortRange
-from exporter.sources.port_filter import FilterKind, diag_bytecode, event_program
+from exporter.config.settings import PortRange
+from exporter.kernel.port_filter import FilterKind, diag_bytecode, event_program
 from tests.unit.sock_diag_records import Record
 
 addresses = st.one_of(

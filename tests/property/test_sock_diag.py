@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.errors import SourceDecodeError, SourceError
-from exporter.sources.destroy_events import DestroyEvents
-from exporter.sources.dump_reader import DumpReader
+from exporter.kernel.destroy_events import DestroyEvents
+from exporter.kernel.dump_reader import DumpReader
 from tests.unit.sock_diag_records import FakeDiag, Record, done
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sock_diag"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.tracker import Tracker
+from exporter.connections.tracker import Tracker
 from exporter.model import Endpoint, TcpState
 from tests.unit.sockets import end, figures, kernel, owned, reading
 

@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from exporter.errors import ConfigError
-from exporter.sinks.conversation import Allowance, Bounds, Conversation
-from exporter.sinks.exposition import Format, choose_format
-from exporter.sinks.messages import Peer, Response
-from exporter.sinks.users import credentials_from_header
-from exporter.sinks.web_config import WebConfig
-from exporter.sinks.web_config_reader import read_web_config
+from exporter.http.conversation import Allowance, Bounds, Conversation
+from exporter.http.messages import Peer, Response
+from exporter.http.users import credentials_from_header
+from exporter.http.web_config import WebConfig
+from exporter.http.web_config_reader import read_web_config
+from exporter.metrics.exposition import Format, choose_format
 
 logging.getLogger("asyncio").setLevel(logging.WARNING)
 

@@ -16,9 +16,9 @@ from exporter.alerts.recording import WASTED_CLASSES
 from exporter.alerts.settings import Thresholds
 from exporter.cli import _parser
 from exporter.commands.rules import rule_settings_from_text
-from exporter.core import churn, findings, limits, watches
+from exporter.findings import churn, findings, limits, watches
+from exporter.metrics.catalogue import SPECS
 from exporter.model import ClosedBy, ConnectionClass
-from exporter.sinks.catalogue import SPECS
 from tools import alert_pages
 
 REPOSITORY = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.config import read_settings
+from exporter.config.files import read_settings
 
 ROOT = Path(__file__).parents[2]
 PATH = "/run/brokerwire/statistics.sock"

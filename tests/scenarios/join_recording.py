@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field, fields
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from exporter.core.attribution import Attributor
-from exporter.core.tracker import TrackedConnection
+from exporter.connections.tracker import TrackedConnection
+from exporter.join.attribution import Attributor
 from exporter.model import (
     Attribution,
     CipherUse,

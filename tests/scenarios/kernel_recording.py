@@ -22,7 +22,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from exporter.core.engine import Engine
+from exporter.config.settings import Settings
+from exporter.engine.engine import Engine
 from exporter.model import (
     ClientGroup,
     ClientThreads,
@@ -38,12 +39,11 @@ from exporter.model import (
     TcpInfo,
     TcpState,
 )
-from exporter.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from exporter.core.engine import PollOutcome
+    from exporter.engine.engine import PollOutcome
     from tests.lab.truth import TruthConnection
 
 _INFO = tuple(each.name for each in fields(TcpInfo))

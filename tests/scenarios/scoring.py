@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from exporter.agent import Agent
-from exporter.settings import (
+from exporter.config.settings import (
     BrokerSettings,
     ClassSettings,
     ClientSettings,

@@ -6,7 +6,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from exporter.settings import ClassSettings, ClientSettings, ProcessRule
+from exporter.config.settings import ClassSettings, ClientSettings, ProcessRule
 from tests.lab.java_client import JavaClient, JavaMetrics
 from tests.lab.rdkafka_client import RdkafkaClient, Statistics
 from tests.scenarios.scoring import (
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from exporter.agent import Agent
+    from exporter.config.settings import ClientRule, Settings
     from exporter.model import Connection
-    from exporter.settings import ClientRule, Settings
     from exporter.snapshot import Finding, Snapshot
     from tests.lab.artifacts import Artifacts
     from tests.lab.clients import ClientProcess

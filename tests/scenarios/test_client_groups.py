@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 
-from exporter.settings import BrokerSettings, PortRange
+from exporter.config.settings import BrokerSettings, PortRange
 from tests.lab.cluster import KafkaCluster
 from tests.lab.versions import CLIENT_GENERATIONS
 from tests.scenarios.scoring import table

@@ -16,9 +16,9 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from exporter.config_text import yaml_from_settings
-from exporter.journal_settings import JournalFileSettings, JournalKafkaSettings, JournalSettings
-from exporter.settings import ClassSettings
+from exporter.config.journal import JournalFileSettings, JournalKafkaSettings, JournalSettings
+from exporter.config.settings import ClassSettings
+from exporter.config.text import yaml_from_settings
 from tests.integration.test_cli import running
 from tests.integration.test_journal_kafka import consume
 from tests.lab.cluster import KafkaCluster

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.settings import ClientRule
+from exporter.config.settings import ClientRule
 from tests.lab.versions import CLIENT_GENERATIONS
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from exporter.core.findings import UNANSWERED_SECONDS
+from exporter.findings.findings import UNANSWERED_SECONDS
 from tests.lab.cluster import KafkaCluster
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]

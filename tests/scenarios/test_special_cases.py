@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.settings import (
+from exporter.config.settings import (
     BrokerSettings,
     ClientSettings,
     PortRange,

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from exporter.settings import ClientRule
+from exporter.config.settings import ClientRule
 from tests.lab.versions import CLIENT_GENERATIONS
 from tests.scenarios.scoring import table
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from exporter.config import read_settings
+from exporter.config.files import read_settings
 from tests.e2e.monitoring import tool
 
 FOLDER = Path(__file__).parents[2] / "examples" / "compose"

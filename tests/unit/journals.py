@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import jsonschema
 
-from exporter.core.engine import Engine
-from exporter.core.journal import Journal
-from exporter.journal import AgentFigures, Place
-from exporter.settings import Settings
+from exporter.config.settings import Settings
+from exporter.engine.engine import Engine
 from exporter.snapshot import BrokerLimits
+from exporter.totals.batches import Journal
+from exporter.totals.journal_values import AgentFigures, Place
 from journal_schema import schema
 from tests.unit.sockets import JVM, figures, kernel, reading
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from exporter.sinks.collector import BrokerwireCollector
-from exporter.sinks.exposition import Exposition, Format
+from exporter.metrics.collector import BrokerwireCollector
+from exporter.metrics.exposition import Exposition, Format
 from tests.unit.snapshots import AT
 
 if TYPE_CHECKING:
-    from exporter.settings import LimitSettings
+    from exporter.config.settings import LimitSettings
     from exporter.snapshot import Snapshot
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from exporter.model import Endpoint, SocketReading, TcpState
-from exporter.sources.processes import OwnerLadder
+from exporter.processes.owners import OwnerLadder
 
 HOLDER = """
 import os, socket, sys, threading

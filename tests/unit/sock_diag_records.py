@@ -158,7 +158,7 @@ class FakeKernel:
 
     def open(self, groups: int = 0) -> FakeDiag:
         if groups and self.refuse_groups is not None:
-            from exporter.sources.netlink import unavailable
+            from exporter.kernel.netlink import unavailable
 
             raise unavailable(self.refuse_groups, "cannot hear") from self.refuse_groups
         opened = FakeDiag(groups)

@@ -8,11 +8,8 @@ from datetime import datetime
 
 import pytest
 
-from exporter.alerts.settings import AlertOverride, RuleSettings
-from exporter.config import settings_from_text
-from exporter.errors import ConfigError, SourceUnavailableError
-from exporter.settings import LimitSettings
-from exporter.sinks.alert_delivery import (
+from exporter.alerting.alertmanager import AlertmanagerSink
+from exporter.alerting.delivery import (
     LEAST_BETWEEN_TRIES,
     LONGEST_PAUSE,
     MOST_AT_ONCE,
@@ -20,10 +17,13 @@ from exporter.sinks.alert_delivery import (
     alerts_document,
     pause_after,
 )
-from exporter.sinks.alert_queue import AlertQueue
-from exporter.sinks.alert_states import Alert
-from exporter.sinks.alertmanager import AlertmanagerSink
-from exporter.sinks.catalogue import SPECS
+from exporter.alerting.queue import AlertQueue
+from exporter.alerting.states import Alert
+from exporter.alerts.settings import AlertOverride, RuleSettings
+from exporter.config.files import settings_from_text
+from exporter.config.settings import LimitSettings
+from exporter.errors import ConfigError, SourceUnavailableError
+from exporter.metrics.catalogue import SPECS
 from exporter.snapshot import Finding, Severity
 from tests.unit.snapshots import snapshot
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from exporter.alerting.states import RESOLVED_SECONDS, AlertStates, Phase
 from exporter.alerts.catalogue import ALERTS_BY_NAME
 from exporter.alerts.render import alerts_of
 from exporter.alerts.settings import AlertOverride, LinkSettings, RuleSettings, Thresholds
-from exporter.sinks.alert_states import RESOLVED_SECONDS, AlertStates, Phase
 from exporter.snapshot import Finding, Severity
 
 INTERVAL = 60.0

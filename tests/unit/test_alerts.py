@@ -14,7 +14,7 @@ from exporter.alerts.expressions import duration_text, scoped
 from exporter.alerts.recording import recording_rules
 from exporter.alerts.render import alerts_of, alerts_text, recording_text
 from exporter.alerts.settings import AlertOverride, LinkSettings, RuleSettings, Thresholds
-from exporter.sinks.catalogue import SPECS
+from exporter.metrics.catalogue import SPECS
 from exporter.snapshot import Severity
 
 DEFAULTS = RuleSettings()

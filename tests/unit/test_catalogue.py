@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.settings import LimitSettings
-from exporter.sinks.catalogue import CATALOGUE, SPECS, Kind
-from exporter.sinks.families import _READERS, pairs_of, rows_of
-from exporter.sinks.labels import OTHER, Labels
+from exporter.config.settings import LimitSettings
+from exporter.metrics.catalogue import CATALOGUE, SPECS, Kind
+from exporter.metrics.families import _READERS, pairs_of, rows_of
+from exporter.metrics.labels import OTHER, Labels
 from exporter.snapshot import OpenFiles
 from tests.unit.snapshots import FINDING, snapshot
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.core.activity import Activity
-from exporter.core.churn import WINDOW_SECONDS, find_churn
-from exporter.core.endings import ClosedConnection
-from exporter.core.tracker import TrackedConnection
+from exporter.connections.activity import Activity
+from exporter.connections.endings import ClosedConnection
+from exporter.connections.tracker import TrackedConnection
+from exporter.findings.churn import WINDOW_SECONDS, find_churn
 from exporter.model import ClosedBy, Endpoint
 from exporter.snapshot import ClientBroker
 from tests.unit.sockets import BROKER, JVM, figures, reading

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.core.classifier import (
+from exporter.config.settings import ClassSettings
+from exporter.connections.classifier import (
     CLOSING_GRACE_SECONDS,
     Standing,
     classify,
 )
-from exporter.core.signs import Sign
-from exporter.core.tracker import TrackedConnection
+from exporter.connections.signs import Sign
+from exporter.connections.tracker import TrackedConnection
 from exporter.model import (
     Attribution,
     ClientKey,
@@ -25,7 +26,6 @@ from exporter.model import (
     Role,
     TcpState,
 )
-from exporter.settings import ClassSettings
 from tests.unit.sockets import JVM, figures, reading
 
 NOW = 10_000.0

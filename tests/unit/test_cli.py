@@ -11,8 +11,8 @@ from exporter.cli import main
 from exporter.commands import config
 from exporter.commands.arguments import Parser as CommandParser
 from exporter.commands.arguments import add_config_flags, settings_of
+from exporter.config.settings import LogSettings, PortRange, Settings, WebSettings
 from exporter.errors import BrokerwireError, SourceUnavailableError, UsageError
-from exporter.settings import LogSettings, PortRange, Settings, WebSettings
 
 COMMANDS = ["run", "demo", "inspect", "explain", "check", "config"]
 

@@ -16,7 +16,7 @@ from exporter.commands.records import connection_from_record
 from exporter.commands.tables import connections_table
 from exporter.errors import SourceDecodeError
 from exporter.model import ClientKind, Connection, Owner
-from exporter.sinks.document import connections_document, encode
+from exporter.web.document import connections_document, encode
 from tests.unit.snapshots import (
     SIDE_PROCESS,
     connection,

@@ -10,8 +10,8 @@ from rich.console import Console
 from exporter.commands.inspect import report
 from exporter.commands.words import bytes_text, duration_text, number_text, percent_text
 from exporter.model import ClientGroup, ClientThreads, Endpoint
-from exporter.sinks.document import connections_document
 from exporter.snapshot import ProcessClients
+from exporter.web.document import connections_document
 from tests.unit.snapshots import FINDING, connection, half_closed, page_sample, snapshot, unowned
 from tests.unit.snapshots import zombie as zombie_of
 

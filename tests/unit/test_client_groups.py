@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from exporter.model import Endpoint, Library, Owner, OwnerRung, SocketReading, TcpState
-from exporter.sources import client_groups
-from exporter.sources.client_groups import ClientGroups
+from exporter.processes import client_groups
+from exporter.processes.client_groups import ClientGroups
 
 PID = 41
 

@@ -9,11 +9,8 @@ from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
-from exporter.config import LARGEST_FILE, read_settings, settings_from_text
-from exporter.config_text import yaml_from_settings
-from exporter.config_values import kind_of, optional_part
-from exporter.errors import ConfigError
-from exporter.settings import (
+from exporter.config.files import LARGEST_FILE, read_settings, settings_from_text
+from exporter.config.settings import (
     LARGEST_PAGE,
     LARGEST_STATISTICS,
     BrokerSettings,
@@ -27,6 +24,9 @@ from exporter.settings import (
     StatisticsSettings,
     WebSettings,
 )
+from exporter.config.text import yaml_from_settings
+from exporter.config.values import kind_of, optional_part
+from exporter.errors import ConfigError
 
 ROOT = Path(__file__).parent.parent.parent
 GOLDEN = ROOT / "tests" / "golden" / "config"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.core.directory import Directory
+from exporter.brokers.directory import Directory
 from exporter.model import Endpoint
 
 OLD = Endpoint("10.2.0.1", 9092)

@@ -8,15 +8,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from exporter.model import Connection, ConnectionClass
-from exporter.sinks.document import (
+from exporter.snapshot import NetworkView
+from exporter.web.document import (
     connections_document,
     encode,
     encode_connections,
     findings_document,
     sources_document,
 )
-from exporter.sinks.networks import networks_document
-from exporter.snapshot import NetworkView
+from exporter.web.networks import networks_document
 from tests.unit.snapshots import FINDING, PROCESS, SOURCES, connection, fleet, page_sample, snapshot
 
 SCHEMA = json.loads(Path("docs/api.schema.json").read_text("utf-8"))

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.core.engine import Engine
+from exporter.config.settings import ClientRule, ClientSettings, Settings
+from exporter.engine.engine import Engine
 from exporter.model import ClientGroup, ClosedBy, Endpoint, GroupsReading
-from exporter.settings import ClientRule, ClientSettings, Settings
 from tests.unit.sockets import BROKER, end, figures, kernel, owned, reading
 
 # As the kernel tells of them (tests/unit/test_tracker.py).

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.core.excess import find_excess
-from exporter.core.seniority import Seniority
-from exporter.core.tracker import TrackedConnection
+from exporter.config.settings import ClientRule
+from exporter.connections.excess import find_excess
+from exporter.connections.seniority import Seniority
+from exporter.connections.tracker import TrackedConnection
 from exporter.model import (
     Attribution,
     Cause,
@@ -23,7 +24,6 @@ from exporter.model import (
     Role,
     TcpState,
 )
-from exporter.settings import ClientRule
 from tests.unit.sockets import BROKER, JVM, figures, reading
 
 NOW = 1_000.0
@@ -53,6 +53,9 @@ class Joined:
 
     def is_claimable(self, cookie):
         return cookie in self.claimable
+
+    def is_claimed(self, cookie):
+        return cookie in self.attributions and cookie not in self.outlived
 
 
 def held(*cookies, age=60.0, owner=JVM, idle=1.0, group=None, **changes):

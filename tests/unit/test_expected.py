@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.core.expected import RULES, ClientUse, default_idle_limit, expected_by_broker
+from exporter.connections.expected import RULES, ClientUse, default_idle_limit, expected_by_broker
 from exporter.model import ClientKind, Library, Role
 
 JAVA, NATIVE = Library.JAVA, Library.LIBRDKAFKA

@@ -8,11 +8,10 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from exporter.model import ClosedBy, ConnectionClass
-from exporter.settings import LimitSettings
-from exporter.sinks.catalogue import CATALOGUE
-from exporter.sinks.collector import BrokerwireCollector
-from exporter.sinks.exposition import (
+from exporter.config.settings import LimitSettings
+from exporter.metrics.catalogue import CATALOGUE
+from exporter.metrics.collector import BrokerwireCollector
+from exporter.metrics.exposition import (
     GZIP_FROM_BYTES,
     KEPT_SECONDS,
     Exposition,
@@ -20,6 +19,7 @@ from exporter.sinks.exposition import (
     _OwnProcess,
     choose_format,
 )
+from exporter.model import ClosedBy, ConnectionClass
 from exporter.snapshot import Totals
 from tests.unit.metrics_page import exposition, page
 from tests.unit.snapshots import AT, connection, fleet, half_closed, snapshot, unowned, zombie

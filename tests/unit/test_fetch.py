@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from exporter.errors import SourceUnavailableError
-from exporter.sources.credentials import Credentials
-from exporter.sources.fetch import fetch
+from exporter.http.credentials import Credentials
+from exporter.http.fetch import fetch
 
 SECRET = "hunter2-canary"  # the word that must be in no message
 

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from exporter.alerts.settings import Thresholds
-from exporter.core.activity import Activity
-from exporter.core.endings import ClosedConnection
-from exporter.core.finder import FINDINGS_SECONDS, Finder
+from exporter.config.settings import ClassSettings
+from exporter.connections.activity import Activity
+from exporter.connections.endings import ClosedConnection
+from exporter.findings.finder import FINDINGS_SECONDS, Finder
 from exporter.model import ClosedBy, ConnectionClass, GroupsReading
-from exporter.settings import ClassSettings
 from exporter.snapshot import BrokerLimits, ClientBroker, OpenFiles, Totals
 from tests.unit.snapshots import connection, zombie
 from tests.unit.sockets import figures, reading

@@ -8,11 +8,11 @@ import pytest
 
 from exporter.alerts.catalogue import ALERTS_BY_NAME
 from exporter.alerts.settings import Thresholds
-from exporter.core.explanations import explain
-from exporter.core.findings import REBALANCE_SECONDS, UNANSWERED_SECONDS, Held, find
-from exporter.core.seniority import Client, OwnerClients
+from exporter.config.settings import ClassSettings
+from exporter.connections.seniority import Client, OwnerClients
+from exporter.findings.explanations import explain
+from exporter.findings.findings import REBALANCE_SECONDS, UNANSWERED_SECONDS, Held, find
 from exporter.model import ClientKind, ClientThreads, ConnectionClass, Library, Role
-from exporter.settings import ClassSettings
 from exporter.snapshot import ClientBroker, Expectation, Severity, SourceStatus
 from tests.unit.snapshots import PROCESS, SIDE_PROCESS, connection, zombie
 

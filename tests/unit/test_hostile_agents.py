@@ -7,8 +7,8 @@ import json
 import pytest
 
 from exporter.cli import BUG, main
-from exporter.sinks.document import connections_document, encode
-from exporter.sources.fetch import Response
+from exporter.http.fetch import Response
+from exporter.web.document import connections_document, encode
 from tests.unit.snapshots import page_sample
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\u202e\u2028\x9b"
@@ -27,7 +27,7 @@ def answers(monkeypatch):
         response = Response(
             where="agent", content_type="application/json", body=body, begun_at=0.0, ended_at=0.0
         )
-        monkeypatch.setattr("exporter.sources.fetch.fetch", lambda *_, **__: response)
+        monkeypatch.setattr("exporter.http.fetch.fetch", lambda *_, **__: response)
 
     return answer_with
 

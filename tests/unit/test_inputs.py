@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from exporter.clients.inputs import MOST_CLIENTS_AND_NODES, MOST_WAITING, MOST_WAITING_NODES, Inputs
+from exporter.config.settings import SourceSettings
 from exporter.errors import SourceDecodeError
-from exporter.inputs import MOST_CLIENTS_AND_NODES, MOST_WAITING, MOST_WAITING_NODES, Inputs
-from exporter.settings import SourceSettings
 
 NOW = 1_000.0
 DOCUMENT = (

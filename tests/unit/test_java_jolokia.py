@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from exporter.clients.jolokia import bulk_read, clients_from_jolokia
 from exporter.errors import SourceDecodeError, SourceUnavailableError
 from exporter.model import ClientKind, Role
-from exporter.sources.jolokia import bulk_read, clients_from_jolokia
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "metrics"
 NODE = "kafka.producer:type=producer-node-metrics,client-id={client},node-id={node}"

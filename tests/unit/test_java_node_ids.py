@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from exporter.clients.node_ids import HIGHEST_BROKER_ID, parse_node_id, unquoted
 from exporter.model import ClientKind, Role
-from exporter.sources.node_ids import HIGHEST_BROKER_ID, parse_node_id, unquoted
 
 PRODUCER, CONSUMER = ClientKind.PRODUCER, ClientKind.CONSUMER
 

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from exporter.clients.java import clients_from_prometheus
+from exporter.clients.prometheus_dialects import MEANINGS, PREFIX
 from exporter.errors import SourceDecodeError
 from exporter.model import ClientKind, Library, Role
-from exporter.sources.java import clients_from_prometheus
-from exporter.sources.prometheus_dialects import MEANINGS, PREFIX
 from tests.golden.metrics.expected import decoded, expected_file, pages
 
 ROW = 'kafka_consumer_consumer_node_metrics_{figure}{{client_id="c",node_id="{node}"}} {value}\n'

@@ -7,12 +7,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from exporter.clients.java import WHOLE_PAGE_EVERY, JavaSource
+from exporter.clients.prometheus_dialects import DIALECTS
+from exporter.config.settings import JavaSourceSettings
 from exporter.errors import SourceDecodeError, SourceUnavailableError
+from exporter.http.fetch import Response
 from exporter.model import ClientKind
-from exporter.settings import JavaSourceSettings
-from exporter.sources.fetch import Response
-from exporter.sources.java import WHOLE_PAGE_EVERY, JavaSource
-from exporter.sources.prometheus_dialects import DIALECTS
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "metrics"
 URL = "http://127.0.0.1:9404/metrics"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.core import join_search
-from exporter.core.join_history import Row, Socket
-from exporter.core.join_laws import PLAIN, Law, Shape
-from exporter.core.join_pairs import Pair
-from exporter.core.join_search import Problem, Search, saturating
+from exporter.join import search as join_search
+from exporter.join.history import Row, Socket
+from exporter.join.laws import PLAIN, Law, Shape
+from exporter.join.pairs import Pair
+from exporter.join.search import Problem, Search, saturating
 from exporter.model import (
     ClientKey,
     ClientKind,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.core.series import KEEP_MICROSECONDS
 from exporter.model import Endpoint
 from exporter.snapshot import Finding, Severity
+from exporter.totals.series import KEEP_MICROSECONDS
 from tests.unit.journals import ELEVEN, LABELS, Bench, check, owned, socket
 from tests.unit.sockets import end, figures, reading
 

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from exporter.journal import Batch
-from exporter.journal_settings import JournalFileSettings, JournalSettings
-from exporter.sinks.journal import JournalSink
-from exporter.sinks.journal_file import JournalFile
-from exporter.sinks.journal_lane import MOST_BATCHES, Lane
-from exporter.sinks.journal_lines import Lines, lines_of
-from exporter.sinks.journal_spool import BLOCK, Spool
+from exporter.config.journal import JournalFileSettings, JournalSettings
+from exporter.journal.file import JournalFile
+from exporter.journal.lane import MOST_BATCHES, Lane
+from exporter.journal.lines import Lines, lines_of
+from exporter.journal.sink import JournalSink
+from exporter.journal.spool import BLOCK, Spool
+from exporter.totals.journal_values import Batch
 from tests.unit.journals import VALIDATOR, Bench, socket
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.core.engine import Engine
-from exporter.journal import OWN_RECEIVE_BUFFER, Place
-from exporter.journal_settings import JournalKafkaSettings, JournalSettings
-from exporter.journaling import Journaling
+from exporter.config.journal import JournalKafkaSettings, JournalSettings
+from exporter.config.settings import Settings
+from exporter.engine.engine import Engine
+from exporter.journal.journaling import Journaling
+from exporter.kernel.own_connections import OWN_RECEIVE_BUFFER
 from exporter.model import ClosedSocket
-from exporter.settings import Settings
+from exporter.totals.journal_values import Place
 from tests.unit.journals import LABELS
 from tests.unit.sockets import BROKER, JVM, figures, kernel, reading
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from exporter.config.settings import ClientRule, ClientSettings, Settings
 from exporter.model import ClientKind, ConnectionClass, Library, OwnerRung
-from exporter.settings import ClientRule, ClientSettings, Settings
 from tests.scenarios.kernel_recording import Recording, replay
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "kernel"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.sinks.labels import OTHER, Labels, safe_label
+from exporter.metrics.labels import OTHER, Labels, safe_label
 from exporter.snapshot import LIFETIME_BUCKETS, ClientBroker
 
 PER_PAIR = len(LIFETIME_BUCKETS) + 3

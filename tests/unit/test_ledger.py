@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.ledger import KEEP_SECONDS, OTHER, Ledger
 from exporter.model import ClosedBy, ConnectionClass
 from exporter.snapshot import LIFETIME_BUCKETS, ClientBroker
+from exporter.totals.ledger import KEEP_SECONDS, OTHER, Ledger
 
 DATA = ConnectionClass.DATA
 NOBODY = ClientBroker(OTHER, OTHER, OTHER, OTHER, OTHER)

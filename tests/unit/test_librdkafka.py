@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from exporter.errors import SourceDecodeError
-from exporter.model import ClientKind, Library, Role
-from exporter.sources.librdkafka import (
+from exporter.clients.librdkafka import (
     EMIT_SECONDS,
     OLDEST_SECONDS,
     UNDATED_SECONDS,
     client_from_statistics,
     readings_from_statistics,
 )
+from exporter.errors import SourceDecodeError
+from exporter.model import ClientKind, Library, Role
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "metrics"
 

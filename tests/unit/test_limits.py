@@ -6,7 +6,7 @@ import pytest
 
 from exporter.alerts.catalogue import ALERTS_BY_NAME
 from exporter.alerts.settings import Thresholds
-from exporter.core.limits import find_near_limits
+from exporter.findings.limits import find_near_limits
 from exporter.model import ConnectionClass
 from exporter.snapshot import BrokerLimits, ClientBroker, OpenFiles
 

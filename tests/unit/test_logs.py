@@ -7,8 +7,9 @@ import shlex
 
 import pytest
 
-from exporter.logs import LineHandler, printable, set_up_logging
-from exporter.settings import LogSettings
+from exporter.config.settings import LogSettings
+from exporter.logs import LineHandler, set_up_logging
+from exporter.text import printable
 
 HOSTILE = [
     "a\nlevel=error event=forged",

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from exporter.errors import SourceUnavailableError
-from exporter.sources import names
-from exporter.sources.names import NameAnswer, Resolver, addresses_of, addresses_within
+from exporter.http import names
+from exporter.http.names import NameAnswer, Resolver, addresses_of, addresses_within
 
 
 class NameServer:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from exporter.core.needs import MISSED_SECONDS, Need, Needs
+from exporter.connections.needs import MISSED_SECONDS, Need, Needs
 from exporter.model import ClientKey, ClientKind, ClosedBy
 from exporter.snapshot import ClientBroker, Expectation
 

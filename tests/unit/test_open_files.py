@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from exporter.processes.open_files import LOOK_SECONDS, OpenFilesWatch, open_files_of
 from exporter.snapshot import OpenFiles
-from exporter.sources.open_files import LOOK_SECONDS, OpenFilesWatch, open_files_of
 from tests.unit.process_holders import Clock
 from tests.unit.snapshots import PROCESS, SIDE_PROCESS
 

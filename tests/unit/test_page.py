@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from exporter.model import ConnectionClass
-from exporter.sinks.markup import Markup, element, text
-from exporter.sinks.page import page_policy, render_page
-from exporter.sinks.words import CLASS_WORDS, NOTHING, WASTE, clock_time, duration, ratio, size
+from exporter.web.markup import Markup, element, text
+from exporter.web.page import page_policy, render_page
+from exporter.web.words import CLASS_WORDS, NOTHING, WASTE, clock_time, duration, ratio, size
 from tests.unit.payloads import PAYLOADS
 from tests.unit.snapshots import (
     FINDING,
@@ -24,7 +24,7 @@ from tests.unit.snapshots import (
     snapshot,
 )
 
-ASSETS = Path("exporter/sinks/assets")
+ASSETS = Path("exporter/web/assets")
 VOID = {"meta", "link", "input"}
 
 

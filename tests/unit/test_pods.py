@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.sources.pods import NOT_KNOWN, Pod, PodFinder
+from exporter.processes.pods import NOT_KNOWN, Pod, PodFinder
 
 UID = "11111111-2222-3333-4444-555555555555"
 UNDERSCORED = UID.replace("-", "_")

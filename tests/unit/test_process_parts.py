@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
+from exporter.config.settings import ProcessRule
 from exporter.model import Endpoint, OwnerRung, TcpState
-from exporter.settings import ProcessRule
-from exporter.sources.descriptors import holds_inode, socket_inodes
-from exporter.sources.inode_search import InodeSearch
-from exporter.sources.port_discovery import inodes_of, remote_ports_of
-from exporter.sources.process_facts import learn_process, start_ticks
-from exporter.sources.process_watch import ProcessWatch
-from exporter.sources.rungs import rung_access
-from exporter.sources.socket_finder import SocketFinder
+from exporter.processes.descriptors import holds_inode, socket_inodes
+from exporter.processes.facts import learn_process, start_ticks
+from exporter.processes.inode_search import InodeSearch
+from exporter.processes.port_discovery import inodes_of, remote_ports_of
+from exporter.processes.rungs import rung_access
+from exporter.processes.socket_finder import SocketFinder
+from exporter.processes.watch import ProcessWatch
 from tests.unit.process_holders import (  # noqa: F401
     NOBODY_HOLDS,
     clock_fixture,

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
+from exporter.config.settings import ProcessRule
 from exporter.model import Library, OwnerRung
-from exporter.settings import ProcessRule
-from exporter.sources.inode_search import InodeSearch
-from exporter.sources.process_facts import start_ticks
+from exporter.processes.facts import start_ticks
+from exporter.processes.inode_search import InodeSearch
 from tests.unit.process_holders import (  # noqa: F401
     NOBODY_HOLDS,
     clock_fixture,

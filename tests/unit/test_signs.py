@@ -7,15 +7,15 @@ from itertools import cycle
 
 import pytest
 
-from exporter.core.activity import Activity
-from exporter.core.client_signs import (
+from exporter.connections.activity import Activity
+from exporter.connections.client_signs import (
     ClientOfSigns,
     first_to_fall_silent,
     kinds_shown,
     signs_of_client,
 )
-from exporter.core.signs import sign_of_one
-from exporter.core.tracker import TrackedConnection
+from exporter.connections.signs import sign_of_one
+from exporter.connections.tracker import TrackedConnection
 from exporter.model import ClientKind, Confidence, Endpoint, Library, Role
 from tests.unit.sockets import JVM, figures, reading
 

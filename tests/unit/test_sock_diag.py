@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from exporter.config.settings import PortRange
+from exporter.kernel.dump_reader import DumpReader
+from exporter.kernel.port_filter import FilterKind
+from exporter.kernel.sock_diag import NetlinkSocketTable, dump_request
 from exporter.model import Endpoint, ReadMethod, SocketReading, TcpInfo, TcpState
-from exporter.settings import PortRange
-from exporter.sources.dump_reader import DumpReader
-from exporter.sources.port_filter import FilterKind
-from exporter.sources.sock_diag import NetlinkSocketTable, dump_request
 from tests.unit.sock_diag_records import (
     AF_INET6,
     FIN_WAIT2,

@@ -7,10 +7,10 @@ import struct
 
 import pytest
 
+from exporter.config.settings import PortRange
 from exporter.errors import SourceDecodeError, SourceUnavailableError
+from exporter.kernel.sock_diag import NetlinkSocketTable
 from exporter.model import Endpoint
-from exporter.settings import PortRange
-from exporter.sources.sock_diag import NetlinkSocketTable
 from tests.unit.sock_diag_records import CLOSE, DONE, EVENT, FakeKernel, Record, dump_of, message
 
 ATTACH_FILTER = 26

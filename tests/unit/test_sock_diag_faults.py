@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
+from exporter.config.settings import PortRange
 from exporter.errors import SourceDecodeError, SourceError, SourceUnavailableError
-from exporter.settings import PortRange
-from exporter.sources.sock_diag import NetlinkSocketTable
+from exporter.kernel.sock_diag import NetlinkSocketTable
 from tests.unit.sock_diag_records import (
     CLOSE_WAIT,
     DUMP_INTR,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.settings import PortRange
-from exporter.sources.sock_diag import NetlinkSocketTable
+from exporter.config.settings import PortRange
+from exporter.kernel.sock_diag import NetlinkSocketTable
 from tests.unit.sock_diag_records import (
     CLOSE_WAIT,
     FIN_WAIT2,

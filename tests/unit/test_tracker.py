@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.core.tracker import LINGER_SECONDS, MOST_OWNERS, Tracker
+from exporter.connections.tracker import LINGER_SECONDS, MOST_OWNERS, Tracker
 from exporter.model import ClosedBy, Endpoint, TcpState
 from tests.unit.sockets import BROKER, JVM, end, figures, kernel, owned, reading
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.core.engine import Engine
-from exporter.core.tracker import Tracker
-from exporter.core.unused import OPENING_SECONDS, unused_since_opening, was_used
+from exporter.config.settings import Settings
+from exporter.connections.tracker import Tracker
+from exporter.connections.unused import OPENING_SECONDS, unused_since_opening, was_used
+from exporter.engine.engine import Engine
 from exporter.model import Library, TcpState
-from exporter.settings import Settings
 from tests.unit.sockets import JVM, figures, kernel, owned, reading
 
 NOW = 160.0

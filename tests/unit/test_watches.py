@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from exporter.alerting.states import AlertStates
 from exporter.alerts.catalogue import ALERTS_BY_NAME
 from exporter.alerts.settings import RuleSettings, Thresholds
-from exporter.core.activity import Activity
-from exporter.core.endings import ClosedConnection
-from exporter.core.watches import (
+from exporter.connections.activity import Activity
+from exporter.connections.endings import ClosedConnection
+from exporter.findings.watches import (
     SETTLED_SHARE,
     STORM_PARTS,
     EfficiencyWatch,
     StormWatch,
 )
 from exporter.model import ClosedBy, ConnectionClass, Endpoint, TcpInfo
-from exporter.sinks.alert_states import AlertStates
 from exporter.snapshot import ClientBroker, Totals
 
 DEFAULTS = Thresholds()

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from exporter.errors import ConfigError
-from exporter.sinks.web_config import HEADERS, SUITES, TlsServerConfig
-from exporter.sinks.web_config_reader import read_web_config
+from exporter.http.web_config import HEADERS, SUITES, TlsServerConfig
+from exporter.http.web_config_reader import read_web_config
 
 # The hashes of "secret" and of the toolkit's own documentation.
 HASH = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from exporter.sinks.hosts import Hosts
+from exporter.http.hosts import Hosts
 
 HOSTS = Hosts(["Agent.Example.com"], ["agents.example.org:10920", "[::1]:10920", ":10921"])
 

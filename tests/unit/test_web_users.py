@@ -7,7 +7,7 @@ from concurrent.futures import Executor, Future
 import bcrypt
 import pytest
 
-from exporter.sinks.users import BusyError, Users, credentials_from_header
+from exporter.http.users import BusyError, Users, credentials_from_header
 
 
 def hashed(password: str, cost: int = 4) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["PAGE"]
 
 from exporter.alerts.words import KNOWN, OF_KNOWN
-from exporter.settings import ClassSettings
+from exporter.config.settings import ClassSettings
 from tools.dashboards.layout import Page, Row, in_thirds
 from tools.dashboards.limits import of_addresses, of_brokers, of_files
 from tools.dashboards.links import RUNBOOK, of_row, of_series

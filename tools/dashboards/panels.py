@@ -29,7 +29,7 @@ from grafana_foundation_sdk.models.dashboard import DynamicConfigValue, FieldCol
 from grafana_foundation_sdk.models.heatmap import HeatmapColorMode
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
-from exporter.sinks.words import CLASS_WORDS
+from exporter.web.words import CLASS_WORDS
 from tools.dashboards.palette import CLASS_COLOURS
 from tools.dashboards.thresholds import plain
 from tools.dashboards.variables import DATASOURCE

@@ -24,7 +24,7 @@ __all__ = [
 from dataclasses import dataclass
 
 from exporter.alerts.recording import WASTED_CLASSES
-from exporter.sinks.catalogue import SPECS, Kind
+from exporter.metrics.catalogue import SPECS, Kind
 from spark_rollups.report.openmetrics import METRICS
 
 TARGET_LABELS = ("cluster", "namespace", "job", "pod", "instance")

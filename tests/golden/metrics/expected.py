@@ -9,9 +9,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from exporter.sources.java import clients_from_prometheus
-from exporter.sources.jolokia import clients_from_jolokia
-from exporter.sources.librdkafka import client_from_statistics
+from exporter.clients.java import clients_from_prometheus
+from exporter.clients.jolokia import clients_from_jolokia
+from exporter.clients.librdkafka import client_from_statistics
 
 HERE = Path(__file__).parent
 EXPECTED = HERE / "expected"

@@ -28,7 +28,7 @@ from tests.lab.java_client import JMX_RULES, JavaClient, JavaMetrics
 from tests.lab.rdkafka_client import RdkafkaClient, Statistics
 from tests.lab.versions import CLIENT_GENERATIONS
 
-from exporter.sources.jolokia import bulk_read
+from exporter.clients.jolokia import bulk_read
 
 HERE = Path(__file__).parent
 RULES = HERE.parents[2] / "examples" / "jmx_exporter" / "brokerwire.yaml"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from exporter.core.tracker import TrackedConnection
+from exporter.connections.tracker import TrackedConnection
 from exporter.model import (
     ClientGroup,
     ClientReading,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from exporter.core.attribution import Attributor
+from exporter.join.attribution import Attributor
 from exporter.model import Confidence
 from tests.property.join_simulation.accidents import plan_accidents
 from tests.property.join_simulation.host import Host

@@ -1,0 +1,1 @@
+"""The agent's own alerts: states, queue and delivery to Alertmanager."""

@@ -1,0 +1,1 @@
+"""Brokers: which id has which address, learned, configured or asked for once."""

@@ -1,0 +1,1 @@
+"""The clients' own metrics: Java pages, Jolokia, librdkafka's statistics. Text in, readings out."""

@@ -1,0 +1,1 @@
+"""The configuration: every setting with its default, and the reader of the YAML file."""

@@ -1,0 +1,393 @@
+"""Everything that can be configured, with its default: the reference for file, docs and chart.
+
+`exporter.config.files` reads these from YAML; a rule between fields is a ValueError in
+`__post_init__`.
+Field names are the keys of the file. A float is a duration in seconds, an int whose name ends in
+`bytes` a size, and the text below a field is what docs/configuration.md says of it.
+A rule's message begins with the `key` that it is about, so that the reader finds the line.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AlertmanagerSettings",
+    "BrokerSettings",
+    "ClassSettings",
+    "ClientRule",
+    "ClientSettings",
+    "JavaSourceSettings",
+    "JournalFileSettings",
+    "JournalKafkaSettings",
+    "JournalSettings",
+    "KnownBroker",
+    "LimitSettings",
+    "LogSettings",
+    "MetadataCallSettings",
+    "NetworkSettings",
+    "PollSettings",
+    "PortRange",
+    "ProcessRule",
+    "Settings",
+    "SourceSettings",
+    "StatisticsSettings",
+    "WebSettings",
+]
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from exporter.config.alertmanager import AlertmanagerSettings, check_credentials
+from exporter.config.journal import (
+    JournalFileSettings,
+    JournalKafkaSettings,
+    JournalSettings,
+    check_client_secrets,
+)
+from exporter.config.networks import NetworkSettings
+
+HIGHEST_PORT = 65535
+LARGEST_PAGE = 16 * 1024 * 1024
+LARGEST_STATISTICS = 4 * 1024 * 1024
+SHORTEST_INTERVAL = 0.01
+LISTEN_ADDRESS = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*):([0-9]{1,5})")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PortRange:
+    """Ports `first` to `last`, both included; in the file `9092` or `9092-9098`."""
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.first <= self.last <= HIGHEST_PORT:
+            raise ValueError(f"must be a port or a range such as 9092-9098, not {self}")
+
+    def __contains__(self, port: object) -> bool:
+        return isinstance(port, int) and self.first <= port <= self.last
+
+    def __str__(self) -> str:
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+def _check_size(key: str, size: int, largest: int) -> None:
+    if size > largest:
+        raise ValueError(
+            f"`{key}` must be {largest // 1024**2}MiB or less: whoever may send that much takes"
+            " many times as much of the agent's memory"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollSettings:
+    """How often the socket table is read."""
+
+    interval: float = 1.0
+    """Time between two looks at the socket table."""
+
+    def __post_init__(self) -> None:
+        if self.interval < SHORTEST_INTERVAL:
+            raise ValueError("`interval` must be 10ms or more: each poll looks at all sockets")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownBroker:
+    """A broker that the operator names; a `host` that is a name is looked up again and again."""
+
+    id: int
+    """The broker's id (`node.id`)."""
+    host: str
+    """Its advertised name or address."""
+    port: int
+    """Its advertised port."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataCallSettings:
+    """One AdminClient call for the list of brokers, on a connection that is closed at once."""
+
+    bootstrap_servers: str
+    """Where to ask, as in a client: `broker-1:9092,broker-2:9092`."""
+    interval: float = 600.0
+    """Time between two calls."""
+    timeout: float = 10.0
+    """After so long a call is given up."""
+    client: dict[str, str] = field(default_factory=dict)
+    """Settings of librdkafka for that call; a value `file:/path` is read from that file."""
+
+    def __post_init__(self) -> None:
+        check_client_secrets(self.client)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """Which remote ports are brokers', and which brokers are known."""
+
+    # 9092 to 9098 are Kafka's, Strimzi's and MSK's listeners; 19092 and 29092 those of the usual
+    # compose files.
+    ports: tuple[PortRange, ...] = (
+        PortRange(9091, 9098),
+        PortRange(19092, 19092),
+        PortRange(29092, 29092),
+    )
+    """Remote ports that brokers listen on: a port or a range such as 9092-9098."""
+    known: tuple[KnownBroker, ...] = ()
+    """Brokers that are known beforehand; the others are learned from the clients' metrics."""
+    resolve_interval: float = 30.0
+    """How often the names of brokers are looked up again."""
+    max_connections: int | None = None
+    """The brokers' `max.connections`: shows how much room is left."""
+    max_connections_per_ip: int | None = None
+    """The brokers' `max.connections.per.ip`: shows how much room is left."""
+    metadata: MetadataCallSettings | None = None
+    """Ask the brokers themselves for their list; off unless this section is there."""
+
+    def __post_init__(self) -> None:
+        if not self.ports:
+            raise ValueError("`ports` must name at least one port")
+        ids = [broker.id for broker in self.known]
+        doubled = sorted({id_ for id_ in ids if ids.count(id_) > 1})
+        if doubled:
+            raise ValueError(f"`known` has broker id {doubled[0]} more than once")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRule:
+    """Which processes are Kafka clients: regular expressions, both must match where both stand.
+
+    `any_port` reads all their TCP connections, not only those to `brokers.ports`.
+    """
+
+    name: str | None = None
+    """Regular expression that must match somewhere in the process name."""
+    command: str | None = None
+    """Regular expression that must match somewhere in the command line."""
+    any_port: bool = False
+    """Read all TCP connections of these processes, not only those to `brokers.ports`."""
+
+    def __post_init__(self) -> None:
+        if self.name is None and self.command is None:
+            raise ValueError("needs `name` or `command`")
+        for key in ("name", "command"):
+            try:
+                re.compile(getattr(self, key) or "")
+            except (re.error, RecursionError, OverflowError) as error:
+                raise ValueError(f"`{key}` must be a regular expression: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientRule:
+    """What the operator knows of clients; `client_id` and `process` are shell patterns.
+
+    `connections_max_idle` is the client's idle limit in seconds, 0 for `off`, None where unknown.
+    `instances` is how many clients of a process are meant to exist: the later ones are excess.
+    """
+
+    client_id: str = "*"
+    """Shell pattern of the client ids that this rule is about."""
+    process: str = "*"
+    """Shell pattern of the process or container names that this rule is about."""
+    connections_max_idle: float | None = None
+    """The client's `connections.max.idle.ms`; `off` where it is -1."""
+    instances: int | None = None
+    """How many clients of one process are meant to exist; the later ones are excess."""
+    connections_per_broker: int | None = None
+    """How many connections one client may hold to a broker, where the library's rule is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """Which processes are clients and what is known of them; no rule: whoever talks to a broker."""
+
+    processes: tuple[ProcessRule, ...] = ()
+    """Which processes are Kafka clients; empty: whoever talks to a broker."""
+    rules: tuple[ClientRule, ...] = ()
+    """What is known of the clients; the first rule that fits is taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaSourceSettings:
+    """One page of a Java client's metrics. Secrets come from files, never from this file."""
+
+    name: str
+    """What the agent calls this source, in the label `source`."""
+    url: str
+    """The page: http or https, without user or password."""
+    format: Literal["auto", "prometheus", "jolokia"] = "auto"
+    """What the page speaks; `auto` looks at the answer."""
+    interval: float = 10.0
+    """Time between two reads; a read costs the client's JVM some 20 ms."""
+    timeout: float = 2.0
+    """After so long a read is given up, however much has come."""
+    max_bytes: int = 2 * 1024 * 1024
+    """A larger answer is refused; 16MiB at most. Reading may take 20 times as much memory."""
+    username: str | None = None
+    """User of basic authentication."""
+    password_file: str | None = None
+    """File that holds the password of `username`."""
+    bearer_token_file: str | None = None
+    """File that holds a bearer token."""
+    ca_file: str | None = None
+    """Certificates that are trusted in place of the system's."""
+    cert_file: str | None = None
+    """The agent's own certificate, for mutual TLS."""
+    key_file: str | None = None
+    """The key of `cert_file`."""
+
+    def __post_init__(self) -> None:
+        check_credentials(self)
+        _check_size("max_bytes", self.max_bytes, LARGEST_PAGE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatisticsSettings:
+    """How librdkafka's statistics reach the agent."""
+
+    http: bool = True
+    """Accept `POST /api/v1/statistics` from this host (or with authentication)."""
+    unix_socket: str | None = None
+    """Path of a Unix socket that accepts statistics; off unless it is named."""
+    unix_socket_mode: int = 0o660
+    """Who may send there: 0660 the agent's uid and group, 0666 whoever reaches the path."""
+    files: tuple[str, ...] = ()
+    """Files that clients write their statistics to; shell patterns are allowed."""
+    max_bytes: int = 2 * 1024 * 1024
+    """A larger document is refused; 4MiB at most. 1,000 partitions make a document of 1 MiB."""
+    stale_after: float = 60.0
+    """A client that sent nothing for so long is forgotten."""
+
+    def __post_init__(self) -> None:
+        _check_size("max_bytes", self.max_bytes, LARGEST_STATISTICS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSettings:
+    """Where the clients' own metrics come from."""
+
+    java: tuple[JavaSourceSettings, ...] = ()
+    """Metrics pages of Java clients."""
+    librdkafka: StatisticsSettings = StatisticsSettings()
+
+    def __post_init__(self) -> None:
+        names = [source.name for source in self.java]
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled:
+            raise ValueError(f"`java` has the name {doubled[0]!r} more than once")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassSettings:
+    """The classifier's times."""
+
+    # Java closes after 9 minutes; one more for a poll that comes late (KAFKA_CLIENTS, S4).
+    zombie_after: float = 600.0
+    """A superseded connection older than this has outlived idle closing: zombie."""
+    # A client is done with its first requests within a second, slow TLS and metadata within ten.
+    settle_after: float = 10.0
+    """A connection younger than this may still be getting started."""
+    # Connecting longer than Linux needs for two SYN retries does not get through.
+    connecting_after: float = 3.0
+    """A connection attempt longer than this is reported."""
+    # Health checks time out within ten seconds (Kubernetes: one by default).
+    probe_within: float = 10.0
+    """Longest life of a connection without a Kafka conversation that still is a probe."""
+    # Three reads of a client's metrics at their default interval.
+    excess_after: float = 30.0
+    """A client that is one too many is excess once it has been seen for so long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitSettings:
+    """What keeps the agent small whatever the clients do; the rest is summed as `other`."""
+
+    clients: int = 200
+    """Clients that get series of their own; the rest adds up as `other`."""
+    series: int = 10_000
+    """Series of one scrape; the rest adds up as `other`."""
+    label_bytes: int = 128
+    """A longer label value is cut."""
+    connections: int = 50_000
+    """Connections that are followed at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSettings:
+    """What the agent serves. `config_file` is the exporter-toolkit's web config file."""
+
+    listen_addresses: tuple[str, ...] = (":10920",)
+    """Addresses to listen on, as `host:port`, `[ipv6]:port` or `:port` for all."""
+    hosts: tuple[str, ...] = ()
+    """Public names that the agent is asked by, besides addresses, private names and its own."""
+    telemetry_path: str = "/metrics"
+    """Path of the metrics."""
+    config_file: str | None = None
+    """A web config file of the Prometheus exporter-toolkit: TLS and users."""
+    max_connections: int = 64
+    """Connections that are served at once; more are turned away."""
+
+    def __post_init__(self) -> None:
+        if not self.listen_addresses:
+            raise ValueError("`listen_addresses` must name at least one address")
+        for address in self.listen_addresses:
+            match = LISTEN_ADDRESS.fullmatch(address)
+            if match is None or int(match[1]) > HIGHEST_PORT:
+                raise ValueError(
+                    "`listen_addresses` must be written as host:port, [ipv6]:port or :port,"
+                    f" not {address!r}"
+                )
+        if not re.fullmatch(r"/[A-Za-z0-9._~/-]+", self.telemetry_path):
+            raise ValueError(
+                f"`telemetry_path` must be a path such as /metrics, not {self.telemetry_path!r}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """How the agent logs."""
+
+    level: Literal["debug", "info", "warn", "error"] = "info"
+    """The least important lines that are written."""
+    format: Literal["logfmt", "json"] = "logfmt"
+    """How a line is written; either way one event is one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The whole configuration; the defaults work with no file at all."""
+
+    poll: PollSettings = PollSettings()
+    networks: NetworkSettings = NetworkSettings()  # noqa: RUF009 - frozen
+    brokers: BrokerSettings = BrokerSettings()
+    clients: ClientSettings = ClientSettings()
+    sources: SourceSettings = SourceSettings()
+    classes: ClassSettings = ClassSettings()
+    limits: LimitSettings = LimitSettings()
+    web: WebSettings = WebSettings()
+    alertmanager: AlertmanagerSettings | None = None
+    """Post alerts to Alertmanagers; off unless this section is there."""
+    journal: JournalSettings | None = None
+    """Write a journal for the rollups; off unless this section is there."""
+    log: LogSettings = LogSettings()
+
+    def __post_init__(self) -> None:
+        if self.journal is not None and self.journal.interval < self.poll.interval:
+            raise ValueError("`journal` must not have an interval shorter than poll.interval")
+        if self.networks.follow == "all":
+            self._check_for_all_networks()
+
+    def _check_for_all_networks(self) -> None:
+        """Refuse what knows one network only: silence would look like a client without waste."""
+        if self.journal is not None:
+            raise ValueError(
+                "`journal` cannot be used with networks.follow: all: a node does not tell which"
+                " service a pod is of, and the fleet's tables are about services"
+            )
+        pushed = self.sources.librdkafka
+        if pushed.unix_socket is not None or pushed.files:
+            raise ValueError(
+                "`sources` must not have librdkafka's unix_socket or files with networks.follow:"
+                " all: nobody could tell which network they are from"
+            )
+        if any(rule.any_port for rule in self.clients.processes):
+            raise ValueError("`clients` must not have any_port with networks.follow: all")

@@ -1,0 +1,232 @@
+"""How one value of the file is written: what is accepted, what it becomes, how it is shown.
+
+The kind of a value follows from the type hint and the name of its field in `config.settings`,
+so that there is no second list of keys. A kind reads text and writes it back:
+`kind.parse(kind.write(value)) == value`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Kind", "kind_of", "optional_part"]
+
+import json
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from urllib.parse import urlsplit
+
+from exporter.config.settings import HIGHEST_PORT, PortRange
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Whole microseconds, so that a duration reads back as exactly the number it was.
+_MICROSECONDS = {
+    "ms": 1000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+_BYTES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+LONGEST_DURATION = 366 * 86_400
+LARGEST_NUMBER = 1_000_000_000
+LONGEST_TEXT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One way of writing a value.
+
+    `words` completes the sentence "must be ...". `tags` are YAML's own guesses at the text that
+    are let through: the guess `bool` for `off`, never a quoted number where a number is meant.
+    """
+
+    name: str
+    words: str
+    tags: frozenset[str]
+    parse: Callable[[str], Any]
+    write: Callable[[Any], str]
+
+
+def optional_part(hint: Any) -> tuple[Any, bool]:
+    """Return the hint without None, and whether None was in it."""
+    if get_origin(hint) in {Union, UnionType}:
+        rest = tuple(part for part in get_args(hint) if part is not NoneType)
+        if len(rest) == 1:
+            return rest[0], True
+    return hint, False
+
+
+def kind_of(hint: Any, name: str) -> Kind | None:
+    """Return how a field is written; None where it is a section, a list or a mapping."""
+    inner, optional = optional_part(hint)
+    if get_origin(inner) is Literal:
+        return _choice(get_args(inner))
+    if inner is float:
+        return _LIMIT if optional else _DURATION
+    if inner is int:
+        return _INTEGERS.get("bytes" if name.endswith("bytes") else name, _COUNT)
+    if inner is str:
+        return _URL if name == "url" else _TEXT
+    return {bool: _SWITCH, PortRange: _PORTS}.get(inner)
+
+
+def _duration(text: str) -> float:
+    match = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,3})?)(ms|s|m|h|d)", text)
+    if match is None:
+        raise ValueError(text)
+    microseconds = int(Decimal(match[1]) * _MICROSECONDS[match[2]])
+    if not 0 < microseconds <= LONGEST_DURATION * 1_000_000:
+        raise ValueError(text)
+    return microseconds / 1_000_000
+
+
+def _duration_text(seconds: float) -> str:
+    microseconds = round(seconds * 1_000_000)
+    for unit in ("d", "h", "m", "s", "ms"):
+        if microseconds % _MICROSECONDS[unit] == 0:
+            return f"{microseconds // _MICROSECONDS[unit]}{unit}"
+    return f"{microseconds / 1000:.3f}ms"
+
+
+def _limit(text: str) -> float:
+    return 0.0 if text == "off" else _duration(text)
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,10})(B|KiB|MiB|GiB)", text)
+    if match is None or not 0 < int(match[1]) * _BYTES[match[2]] <= LARGEST_NUMBER:
+        raise ValueError(text)
+    return int(match[1]) * _BYTES[match[2]]
+
+
+def _size_text(size: int) -> str:
+    unit = max((unit for unit in _BYTES if size % _BYTES[unit] == 0), key=_BYTES.__getitem__)
+    return f"{size // _BYTES[unit]}{unit}"
+
+
+def _whole(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        # Not int(): YAML's 0777, 0x10, 1_000 and 12:30 are traps, not numbers people mean.
+        if not re.fullmatch(r"0|[1-9][0-9]{0,9}", text) or not lowest <= int(text) <= highest:
+            raise ValueError(text)
+        return int(text)
+
+    return parse
+
+
+def _mode(text: str) -> int:
+    # The owner reads and writes; nobody runs a socket. 0666 unquoted is text here, as YAML has it.
+    if not re.fullmatch(r"06[0246]{2}", text):
+        raise ValueError(text)
+    return int(text, 8)
+
+
+def _ports(text: str) -> PortRange:
+    match = re.fullmatch(r"([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?", text)
+    if match is None:
+        raise ValueError(text)
+    return PortRange(int(match[1]), int(match[2] or match[1]))
+
+
+def _text(text: str) -> str:
+    if not text or len(text) > LONGEST_TEXT or not text.isprintable():
+        raise ValueError(text)
+    return text
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(_text(text))
+    plain = parts.username is None and parts.password is None and not parts.fragment
+    # `.port` raises ValueError where it is none.
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not plain or parts.port == 0:
+        raise ValueError(text)
+    if " " in text:
+        raise ValueError(text)
+    return text
+
+
+def _switch(text: str) -> bool:
+    return {"true": True, "false": False}[text]
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _choice(names: tuple[str, ...]) -> Kind:
+    *most, last = names
+    words = f"{', '.join(most)} or {last}"
+
+    def parse(text: str) -> str:
+        if text not in names:
+            raise ValueError(text)
+        return text
+
+    return Kind("choice", words, frozenset({"str"}), parse, str)
+
+
+_STRING = frozenset({"str"})
+_NUMBER = frozenset({"int"})
+_DURATION = Kind(
+    "duration", "a duration such as 500ms, 15s or 5m", _STRING, _duration, _duration_text
+)
+_LIMIT = Kind(
+    "duration or off",
+    "a duration such as 500ms, 15s or 9m, or off",
+    frozenset({"str", "bool"}),
+    _limit,
+    lambda seconds: _duration_text(seconds) if seconds else "off",
+)
+_COUNT = Kind(
+    "number",
+    f"a whole number from 1 to {LARGEST_NUMBER}",
+    _NUMBER,
+    _whole(1, LARGEST_NUMBER),
+    str,
+)
+_INTEGERS = {
+    "bytes": Kind("size", "a size such as 64KiB or 16MiB", _STRING, _size, _size_text),
+    "port": Kind(
+        "port",
+        f"a port, a whole number from 1 to {HIGHEST_PORT}",
+        _NUMBER,
+        _whole(1, HIGHEST_PORT),
+        str,
+    ),
+    "id": Kind(
+        "number",
+        "a whole number from 0 to 2147483647",
+        _NUMBER,
+        _whole(0, 2**31 - 1),
+        str,
+    ),
+    "unix_socket_mode": Kind(
+        "file mode",
+        "a file mode for reading and writing, from 0600 to 0666 in octal digits",
+        _STRING | _NUMBER,
+        _mode,
+        lambda mode: f'"{mode:04o}"',
+    ),
+}
+_PORTS = Kind(
+    "port or range", "a port or a range such as 9092-9098", _STRING | _NUMBER, _ports, str
+)
+_SWITCH = Kind(
+    "true or false",
+    "true or false",
+    frozenset({"bool"}),
+    _switch,
+    lambda switch: "true" if switch else "false",
+)
+_TEXT = Kind("text", "text", _STRING, _text, _quoted)
+_URL = Kind(
+    "URL",
+    "an http:// or https:// URL without user and password",
+    _STRING,
+    _url,
+    _quoted,
+)

@@ -1,0 +1,411 @@
+"""Roles that follow from a client's other connections, with or without TLS.
+
+A client has one connection to each broker that it uses, one more to its group's coordinator, and
+before those its bootstrap connections, which fall silent before it uses any other. So of a client's
+connections to one broker the one that fell silent first is its bootstrap connection, and what is in
+use and does not fetch is a consumer's coordinator. Where nobody tells which connections are one
+client, the same is said of a process, as a guess.
+What cannot be told apart stays unknown: no answer is better than a wrong one.
+Pure.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ClientOfSigns", "first_to_fall_silent", "kinds_shown", "signs_of_client"]
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from exporter.connections.signs import (
+    Sign,
+    has_rhythm,
+    is_beating,
+    is_busy,
+    is_established,
+    is_fetch,
+    is_in_use,
+    is_produce,
+    is_quiet,
+    is_steady,
+    sign_of_one,
+)
+from exporter.model import ClientKind, Confidence, Library, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from exporter.connections.tracked import TrackedConnection
+    from exporter.model import Endpoint
+
+# The kernel counts time since the last byte in steps of 4 ms: two connections are in order where
+# they are further apart.
+_TICK = 0.01
+
+# A client may ask more than one listed server before it has the list of brokers: Java opens two
+# since 2.3 where the first is slow to answer.
+_MOST_GUESSED = 2
+
+# Where nobody tells clients apart, the connection that a client used instead of its bootstrap one
+# was opened soon after that: later ones may be another client's.
+_PAIR_SECONDS = 10.0
+
+# What bootstrap connections carry beyond ApiVersions (Metadata, InitProducerId, FindCoordinator; a
+# record of TLS each): less than a request with records, or the answer to an AdminClient.
+_LITTLE_OUT, _LITTLE_IN = 130, 1000
+
+
+@dataclass(slots=True)
+class ClientOfSigns:
+    """The connections that are set beside each other: those of a client, else of its process.
+
+    `is_one`: they are one client's; `is_told_apart`: they would be if it were known yet. `first`
+    is the first connection that it ever opened, by cookie. `kinds` are those that it may be of.
+    `known` are roles that were told otherwise.
+    """
+
+    members: Sequence[TrackedConnection]
+    library: Library
+    is_one: bool
+    is_told_apart: bool = False
+    first: int | None = None
+    kinds: frozenset[ClientKind] = frozenset()
+    known: Mapping[int, Role] = field(default_factory=dict)
+
+
+# ---- a client's connections -------------------------------------------------------------------
+
+
+def signs_of_client(client: ClientOfSigns, now: float) -> dict[int, Sign]:
+    """Return the role of each connection that follows from its own figures or its siblings'."""
+    members = [each for each in client.members if is_established(each)]
+    signs = {each.cookie: sign for each in members if (sign := sign_of_one(each)) is not None}
+    told = {cookie: sign.role for cookie, sign in signs.items()} | dict(client.known)
+    if client.library is Library.LIBRDKAFKA:
+        return signs | _of_librdkafka(members, told, now)
+    in_use = [each for each in members if is_in_use(each)]
+    if client.is_one:
+        kinds = client.kinds
+        if Role.COORDINATOR in told.values():
+            kinds = frozenset({ClientKind.CONSUMER})
+        _add(signs, told, _coordinator(kinds, in_use, told))
+        _add(signs, told, _used(kinds, in_use, told))
+        quiet = [each for each in members if is_quiet(each, now) and each.cookie not in told]
+        _add(signs, told, _bootstraps(client, kinds, members, quiet, told))
+        _add(signs, told, _learned(kinds, quiet, told))
+    elif not client.is_told_apart:
+        _add(signs, told, _used_in_process(in_use, told))
+        quiet = [each for each in members if is_quiet(each, now) and each.cookie not in told]
+        if client.library is not Library.JAVA:
+            # Only a JVM has IPv6 sockets for IPv4 addresses: librdkafka keeps no bootstrap one.
+            quiet = [each for each in quiet if each.reading.is_ipv6 is not False]
+        _add(signs, told, _pairs(members, quiet))
+        _add(signs, told, _smallest(members, quiet))
+    return signs
+
+
+def _add(signs: dict[int, Sign], told: dict[int, Role], more: Mapping[int, Sign]) -> None:
+    for cookie, sign in more.items():
+        if cookie not in told:
+            signs[cookie] = sign
+            told[cookie] = sign.role
+
+
+def kinds_shown(members: Iterable[TrackedConnection]) -> frozenset[ClientKind]:
+    """Return of which kind a client is by what its connections do; nothing where none tells."""
+    if any(is_fetch(each) or is_beating(each) for each in members):
+        return frozenset({ClientKind.CONSUMER})
+    if any(is_produce(each) for each in members):
+        return frozenset({ClientKind.PRODUCER})
+    return frozenset()
+
+
+def _coordinator(
+    kinds: frozenset[ClientKind],
+    in_use: Sequence[TrackedConnection],
+    told: Mapping[int, Role],
+) -> dict[int, Sign]:
+    """Tell a consumer's coordinator: of what it uses, the one connection that does not fetch."""
+    if Role.COORDINATOR in told.values() or ClientKind.CONSUMER not in kinds:
+        return {}
+    found = [each for each in in_use if each.cookie not in told and has_rhythm(each)]
+    if len(found) != 1 or any(is_produce(each) for each in in_use):
+        return {}
+    (only,) = found
+    if kinds == {ClientKind.CONSUMER}:
+        return {only.cookie: _BESIDE_FETCHES}
+    others = [each for each in in_use if each is not only and told.get(each.cookie) is None]
+    if is_steady(only) and all(is_busy(each) for each in others):
+        return {only.cookie: _STEADY}
+    return {}
+
+
+_BESIDE_FETCHES = Sign(
+    Role.COORDINATOR,
+    Confidence.STRONG,
+    "small requests every few seconds, each answered at once; its client is a consumer, and this is"
+    " the one connection in use that does not fetch",
+)
+_STEADY = Sign(
+    Role.COORDINATOR,
+    Confidence.WEAK,
+    "an equal small request every few seconds, and no other connection of its client is like it",
+)
+
+
+def _used(
+    kinds: frozenset[ClientKind],
+    in_use: Sequence[TrackedConnection],
+    told: Mapping[int, Role],
+) -> dict[int, Sign]:
+    """Tell what is in use and is no coordinator."""
+    left = [each for each in in_use if each.cookie not in told]
+    if kinds == {ClientKind.ADMIN}:
+        return {each.cookie: _IN_USE_BY_ADMIN for each in left}
+    has_coordinator = Role.COORDINATOR in told.values()
+    may_be = [each for each in left if not is_busy(each)]
+    signs = {}
+    for each in left:
+        if kinds == {ClientKind.PRODUCER}:
+            signs[each.cookie] = _IN_USE
+        elif has_coordinator or ClientKind.CONSUMER not in kinds:
+            # An AdminClient that asks again and again looks the same.
+            is_sure = has_coordinator or ClientKind.ADMIN not in kinds
+            signs[each.cookie] = _IN_USE if is_sure else _IN_USE_WEAK
+        elif is_busy(each) or len(may_be) > 1:
+            signs[each.cookie] = _IN_USE_WEAK
+    return signs
+
+
+_IN_USE = Sign(
+    Role.DATA,
+    Confidence.STRONG,
+    "in use long after its opening, and not its client's coordinator",
+)
+_IN_USE_WEAK = _IN_USE._replace(
+    confidence=Confidence.WEAK, evidence="in use long after its opening, not like a coordinator"
+)
+_IN_USE_BY_ADMIN = Sign(
+    Role.ADMIN, Confidence.STRONG, "in use, and all clients of its process are AdminClients"
+)
+
+
+def _bootstraps(
+    client: ClientOfSigns,
+    kinds: frozenset[ClientKind],
+    members: Sequence[TrackedConnection],
+    quiet: Sequence[TrackedConnection],
+    told: Mapping[int, Role],
+) -> dict[int, Sign]:
+    """Tell the connections by which a client learned its brokers: it never uses them again."""
+    signs: dict[int, Sign] = {}
+    first = next((each for each in quiet if each.cookie == client.first), None)
+    if first is not None:
+        signs[first.cookie] = _FIRST
+    learned_at = min(
+        (each.opened_at for each in members if told.get(each.cookie, Role.UNKNOWN) in _LEARNED),
+        default=float("-inf"),
+    )
+    silent = {each.cookie for each in quiet}
+    for each in sorted(quiet, key=lambda each: each.last_activity_at):
+        remote = each.reading.remote
+        others = [one for one in members if one.reading.remote == remote and one is not each]
+        if each is first or any(one.cookie in silent and one.cookie in signs for one in others):
+            # No client has two bootstrap connections to one broker.
+            continue
+        later = [one for one in others if one.last_activity_at > each.last_activity_at + _TICK]
+        # A consumer may have looked for its coordinator through a broker that it does not use.
+        may_guess = len(signs) < _MOST_GUESSED or ClientKind.CONSUMER not in kinds
+        sign = None
+        if later:
+            sign = _followed(kinds, {told.get(one.cookie) for one in later}, told, may_guess)
+        if sign is not None:
+            signs[each.cookie] = sign
+        elif first is not None and each.opened_at <= first.last_activity_at:
+            signs[each.cookie] = _OPENED_WITH_FIRST
+        elif not later and may_guess and each.last_activity_at <= learned_at + _TICK:
+            signs[each.cookie] = _BEFORE_THE_OTHERS
+    return signs
+
+
+def _followed(
+    kinds: frozenset[ClientKind],
+    later: Collection[Role | None],
+    told: Mapping[int, Role],
+    may_guess: bool,  # noqa: FBT001 - named at its one call
+) -> Sign | None:
+    """Judge a silent connection to whose broker its client has others that it used after that."""
+    has_coordinator = Role.COORDINATOR in told.values()
+    if ClientKind.CONSUMER not in kinds or (has_coordinator and Role.DATA in later):
+        return _FOLLOWED
+    if may_guess or Role.COORDINATOR not in later:
+        return _FOLLOWED._replace(confidence=Confidence.WEAK)
+    return None
+
+
+_FIRST = Sign(
+    Role.BOOTSTRAP,
+    Confidence.STRONG,
+    "the first of its client's connections to fall silent: until a client has asked one for the"
+    " list of brokers it uses no other",
+)
+_LEARNED = frozenset({Role.DATA, Role.COORDINATOR, Role.TRANSACTION, Role.ADMIN})
+# The first may have had another answer to wait for when the list of brokers came.
+_OPENED_WITH_FIRST = Sign(
+    Role.BOOTSTRAP,
+    Confidence.WEAK,
+    "opened before its client's first connection fell silent, and silent since its first seconds",
+)
+_FOLLOWED = Sign(
+    Role.BOOTSTRAP,
+    Confidence.STRONG,
+    "silent since its first seconds, and its client has another connection to the same broker that"
+    " it used after that",
+)
+_BEFORE_THE_OTHERS = Sign(
+    Role.BOOTSTRAP,
+    Confidence.WEAK,
+    "silent since its first seconds, before its client used any other connection",
+)
+
+
+def first_to_fall_silent(members: Iterable[TrackedConnection], now: float) -> int | None:
+    """Return the connection that has been silent for longest, if it was never used again."""
+    held = sorted(members, key=lambda each: each.last_activity_at)
+    if not is_established(held[0]) or not is_quiet(held[0], now):
+        return None
+    if len(held) > 1 and held[1].last_activity_at <= held[0].last_activity_at + _TICK:
+        return None
+    if any(each.opened_at < held[0].opened_at for each in held):
+        # Two requests of the first may wait at once; one is the list's, after which others open.
+        return None
+    return held[0].cookie
+
+
+def _learned(
+    kinds: frozenset[ClientKind],
+    quiet: Sequence[TrackedConnection],
+    told: Mapping[int, Role],
+) -> dict[int, Sign]:
+    """Tell idle connections to brokers to which their client had its bootstrap connection."""
+    if kinds not in ({ClientKind.PRODUCER}, {ClientKind.ADMIN}):
+        return {}
+    role = Role.DATA if kinds == {ClientKind.PRODUCER} else Role.ADMIN
+    bootstrap = {each.reading.remote for each in quiet if told.get(each.cookie) is Role.BOOTSTRAP}
+    return {
+        each.cookie: Sign(
+            role,
+            Confidence.STRONG,
+            "not its client's bootstrap connection to this broker, which fell silent before it",
+        )
+        for each in quiet
+        if each.cookie not in told and each.reading.remote in bootstrap
+    }
+
+
+# ---- a process's connections ------------------------------------------------------------------
+
+
+def _used_in_process(
+    in_use: Iterable[TrackedConnection], told: Mapping[int, Role]
+) -> dict[int, Sign]:
+    """Tell what is in use and looks like no heartbeats."""
+    return {
+        each.cookie: _IN_USE_WEAK
+        for each in in_use
+        if each.cookie not in told and (is_busy(each) or not is_steady(each))
+    }
+
+
+def _pairs(
+    members: Iterable[TrackedConnection], quiet: Iterable[TrackedConnection]
+) -> dict[int, Sign]:
+    """Tell the silent ones that another connection to the same broker followed, and used more.
+
+    Whose that other one is nobody knows: of a process that makes many clients and uses none of them
+    some are told wrongly.
+    """
+    by_broker: dict[Endpoint, list[TrackedConnection]] = defaultdict(list)
+    for each in members:
+        by_broker[each.reading.remote].append(each)
+    idle = {each.cookie for each in quiet}
+    signs: dict[int, Sign] = {}
+    for held in by_broker.values():
+        held.sort(key=lambda each: each.opened_at)
+        taken: set[int] = set()
+        for each, after in pairwise(held):
+            if each.cookie in idle and each.cookie not in taken and _follows(after, each, idle):
+                taken.add(after.cookie)
+                signs[each.cookie] = _FOLLOWED_IN_PROCESS
+    return signs
+
+
+def _smallest(
+    members: Sequence[TrackedConnection], quiet: Sequence[TrackedConnection]
+) -> dict[int, Sign]:
+    """Tell the silent ones that carried hardly more than the one that carried least."""
+    figures = [
+        (each, info.bytes_acked or 0, info.bytes_received or 0)
+        for each in quiet
+        if (info := each.reading.info) is not None
+    ]
+    if len(members) < 2 or not figures:  # noqa: PLR2004 - alone it is compared with nothing
+        return {}
+    least_out = min(out for _, out, _ in figures)
+    least_in = min(incoming for _, _, incoming in figures)
+    return {
+        each.cookie: _HARDLY_MORE
+        for each, out, incoming in figures
+        if out <= least_out + _LITTLE_OUT and incoming <= least_in + _LITTLE_IN
+    }
+
+
+def _follows(after: TrackedConnection, before: TrackedConnection, idle: Collection[int]) -> bool:
+    if not after.last_activity_at - before.last_activity_at > _TICK:
+        return False
+    if after.opened_at - before.opened_at > _PAIR_SECONDS:
+        return False
+    if after.cookie not in idle:
+        return True
+    first, second = before.reading.info, after.reading.info
+    if first is None or second is None:
+        return False
+    return (first.bytes_acked or 0, first.data_segments_out or 0) < (
+        second.bytes_acked or 0,
+        second.data_segments_out or 0,
+    )
+
+
+_FOLLOWED_IN_PROCESS = Sign(
+    Role.BOOTSTRAP,
+    Confidence.WEAK,
+    "silent since its first seconds, and its process soon had another connection to the same broker"
+    " that carried more",
+)
+
+
+_HARDLY_MORE = Sign(
+    Role.BOOTSTRAP,
+    Confidence.WEAK,
+    "silent since its first seconds, and it carried hardly more than the least of its process: no"
+    " records",
+)
+
+
+_IDLE_OF_LIBRDKAFKA = Sign(
+    Role.DATA,
+    Confidence.WEAK,
+    "silent since its first seconds, and librdkafka from 2.10 on closes its bootstrap connections",
+)
+
+
+def _of_librdkafka(
+    members: Iterable[TrackedConnection], told: Mapping[int, Role], now: float
+) -> dict[int, Sign]:
+    """Tell what librdkafka holds: it has no epoll, and keeps no bootstrap connection."""
+    signs = _used_in_process([each for each in members if is_in_use(each)], told)
+    for each in members:
+        if each.cookie not in told and is_quiet(each, now):
+            signs.setdefault(each.cookie, _IDLE_OF_LIBRDKAFKA)
+    return signs

@@ -1,0 +1,1 @@
+"""One reading after the other: owns the state of the core. Pure."""

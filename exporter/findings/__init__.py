@@ -1,0 +1,1 @@
+"""What somebody should change, and why. Pure."""

@@ -1,0 +1,1 @@
+"""HTTP, both ways: the bounded client, and the server with TLS, users and limits."""

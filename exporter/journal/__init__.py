@@ -1,0 +1,1 @@
+"""The journal: records of each interval, to a file or to Kafka."""

@@ -1,0 +1,1 @@
+"""The kernel's socket table: netlink, filters, record layouts, destroy events, psutil."""

@@ -1,0 +1,1 @@
+"""The metrics page: catalogue, labels and families, exposed by prometheus-client."""

@@ -1,1 +1,0 @@
-"""What brokerwire shows: they format a finished snapshot and decide nothing."""

@@ -1,0 +1,1 @@
+"""Whole numbers by series, for metrics and journal. Pure."""
