@@ -151,6 +151,8 @@ class Source:
     """Listeners that neither encrypt nor ask for a login: a listener speaks one protocol."""
     _number: int = 0
     _groups: dict[str, _Group] = field(default_factory=dict)
+    _loose_at: dict[str, int] = field(default_factory=dict)
+    """The last read at which a process had sockets of no known group, by owner."""
     _searches: dict[object, Search] = field(default_factory=dict)
     _used_searches: dict[object, Search] = field(default_factory=dict)
     _chosen: dict[object, object] = field(default_factory=dict)
@@ -273,8 +275,13 @@ class Source:
         loose = [socket for socket in sockets if socket.group is None]
         self._used_searches = {}
         found: list[Claim] = []
+        if loose:
+            self._loose_at[loose[0].owner] = self._number
         if groups:
-            found = self._claims_of_groups(groups, has_loose=bool(loose))
+            # One that is gone may have been any client's, and the page may still count it.
+            last = self._loose_at.get(sockets[0].owner, -_READS_OF_LAG)
+            has_loose = self._number - last < _READS_OF_LAG
+            found = self._claims_of_groups(groups, has_loose=has_loose)
         elif loose:
             found = self._claims_of_pool(loose)
         self._searches = self._used_searches
