@@ -2,8 +2,8 @@
 
     python -m bench.join
 
-Processes simulated from the measured laws, a read every two seconds: CPU of this process for each
-read, in turns with parsing a page of the same clients. At the first reads every socket is new,
+Processes simulated from the measured laws, with client groups and without: CPU of this process for
+each read, in turns with parsing a page of the same clients. At first every socket is new,
 later a part of them is busy. The last rows are recordings of real clients.
 """
 
@@ -12,7 +12,6 @@ from __future__ import annotations
 __all__ = ["main"]
 
 import argparse
-import random
 import statistics
 import time
 from dataclasses import dataclass
@@ -21,8 +20,12 @@ from typing import TYPE_CHECKING
 
 from exporter.clients.java import clients_from_prometheus
 from exporter.join.attribution import Attributor
-from exporter.model import Role
-from tests.property.test_join import PROFILES, Process
+from exporter.model import Library
+from tests.property.join_simulation.host import Host
+from tests.property.join_simulation.observer import Observer
+from tests.property.join_simulation.population import add_client, add_process
+from tests.property.join_simulation.runs import READ_SECONDS
+from tests.property.join_simulation.traits import ORDINARY, TRAITS
 from tests.scenarios.join_recording import Recording, replay
 
 if TYPE_CHECKING:
@@ -92,27 +95,24 @@ def _page(clients: Iterable[ClientReading]) -> str:
     )
 
 
-def simulated(name: str, clients: int, brokers: int, reads: int) -> Result:
+def simulated(profile: str, clients: int, reads: int, *, grouped: bool) -> Result:
     """Measure a process of so many clients, of which some talk and some are idle."""
-    chance = random.Random(1)
-    process = Process(next(each for each in PROFILES if each.name == name), chance)
+    names = (*ORDINARY, "groups") if grouped else ORDINARY
+    host = Host(profile, 1, dict.fromkeys(TRAITS, False) | dict.fromkeys(names, True))
+    process = add_process(host, 0, Library.JAVA)
     for number in range(clients):
-        process.add_client(number % 8, brokers)
-        for node in process.nodes:
-            if node.client_id.endswith(f"-{number % 8}"):
-                # Eight names are known to the simulation: here each client has its own.
-                node.client_id += f"-of-{number}"
-    for node in process.nodes:
-        process.open(node, resumed=node.role is not Role.BOOTSTRAP and chance.random() < 0.6)
-        process.at += 0.01
+        add_client(host, process, number)
+    observer = Observer(host)
     attributor = _Timed()
-    for _ in range(reads):
-        process.at += 2.0
-        process.talk(0.5)
-        attributor.update(process.sample(busy=chance.random() < 0.3), process.tracked())
+    for number in range(reads):
+        taken, gone = observer.turn(observer.begins_at + READ_SECONDS * number)
+        attributor.forget(gone)
+        for read in taken:
+            attributor.update(read.sample, observer.connections, host.addresses_of)
+    held = observer.connections
     return Result(
-        f"{clients} clients, {brokers} brokers, {name}",
-        attributor.nodes, len(process.wires), len(attributor.attributions),
+        f"{clients} clients, {profile}, {'groups' if grouped else 'no groups'}",
+        attributor.nodes, len(held), sum(each in attributor.attributions for each in held),
         attributor.reads, attributor.pages,
     )  # fmt: skip
 
@@ -133,9 +133,10 @@ def recorded() -> Iterator[Result]:
 
 def results(reads: int) -> Iterator[Result]:
     """Measure one process after the other."""
-    for clients, brokers in ((1, 10), (10, 10), (40, 10)):
-        for name in ("plaintext", "tls13", "scram-tls"):
-            yield simulated(name, clients, brokers, reads)
+    for clients in (1, 10, 40, 100):
+        for profile in ("plaintext", "tls13", "sasl-ssl-scram"):
+            for grouped in (True, False):
+                yield simulated(profile, clients, reads, grouped=grouped)
     yield from recorded()
 
 

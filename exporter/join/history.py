@@ -139,6 +139,11 @@ class Socket:
         last = self.looks[-1]
         return max(last.out_since, last.in_since)
 
+    def is_idle_since(self, moment: float) -> bool:
+        """Whether its counts were seen to stand still from some moment on, by two looks."""
+        last = self.looks[-1] if self.looks else None
+        return last is not None and last.is_since(moment)
+
     @property
     def is_talking(self) -> bool:
         """Whether bytes went both ways."""
@@ -171,6 +176,12 @@ class Row:
     def counts(self) -> Counts | None:
         """Its totals at the last read."""
         return self.reads[-1].counts if self.reads else None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it counted nothing between the last two reads."""
+        reads = self.reads
+        return not reads or (len(reads) > 1 and reads[-1].counts == reads[-2].counts)
 
     @property
     def is_in_use(self) -> bool:

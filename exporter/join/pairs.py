@@ -8,7 +8,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["LARGEST_HANDSHAKE", "Pair", "Span"]
+__all__ = ["LARGEST_HANDSHAKE", "MATURE_READS", "Pair", "Span"]
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 # false; the next read then agrees with those before it.
 _STRIKES = 2
 
+# So many reads after its opening, a socket's node has its first bytes on the page for certain.
+MATURE_READS = 2
+
 # Client certificates and stateless tickets with a chain of certificates in them stay below this.
 LARGEST_HANDSHAKE = 65_536
 
@@ -31,6 +34,10 @@ _RECORD = 16_709
 
 # More than one segment at once may end in the middle of a record.
 _SEGMENT = 1_200
+
+# What both have counted since then shows that they count the same, if it is so many times what the
+# bounds leave open: less may be chance.
+_SHARPNESS = 8
 
 # JSSE and OpenSSL renew a key by a message of so many bytes each way (TLS, section 2).
 _KEY_UPDATE = 5
@@ -57,6 +64,9 @@ class Span(NamedTuple):
         return max(0, self.low - other.high, other.low - self.high)
 
 
+_NOTHING = Span(0, 0)
+
+
 class Pair:
     """A socket and a node under one law."""
 
@@ -72,7 +82,7 @@ class Pair:
         self.strikes = 0
         self.growths = 0
         """How often both had counted more than the bounds leave open."""
-        self.increments: set[int] = set()
+        self.increments: frozenset[int] = frozenset()
         """By how much it was, each time."""
         self._grown = 0
         """What the node has counted since the last of these."""
@@ -84,14 +94,18 @@ class Pair:
         """The socket's last look, where it had counted nothing new since long before the read."""
         self._counts: Counts | None = None
         self._first: Counts | None = None
-        self._out = self._in = Span(0, 0)
-        self._base_out = self._base_in = Span(0, 0)
+        self._out = self._in = self._base_out = self._base_in = _NOTHING
         self._is_firm_out = self._is_firm_in = True
 
     @property
     def is_possible(self) -> bool:
         """Whether nothing that was read contradicts it."""
         return self.strikes < _STRIKES
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a read at which neither counted anything says nothing new."""
+        return self._look is self.socket.looks[-1] and self.reads >= MATURE_READS
 
     @property
     def is_read(self) -> bool:
@@ -158,15 +172,16 @@ class Pair:
         if now_out is None or now_in is None:
             self.strikes += 1
             self.growths = self._grown = 0
-            self.increments.clear()
+            self.increments = frozenset()
             return
         if sent > 0 or received > 0:
             self.strikes = 0
             self._grown += sent + received
-            # In steady traffic no read falls between two messages: the sum of several tells.
-            if (now_out.high - now_out.low) + (now_in.high - now_in.low) < self._grown:
+            # In steady traffic no read falls between two messages: the sum of several shows more.
+            open_bytes = (now_out.high - now_out.low) + (now_in.high - now_in.low)
+            if open_bytes * _SHARPNESS < self._grown:
                 self.growths += 1
-                self.increments.add(self._grown)
+                self.increments |= {self._grown}
                 self._grown = 0
         self._counts, self._out, self._in = counts, now_out, now_in
         # From the first record on that nobody counted, V says no more of K.
@@ -251,11 +266,10 @@ class Pair:
     @property
     def is_equal(self) -> bool:
         """Whether the totals are equal, to the byte, both ways: nothing encrypts or logs in."""
-        nothing = Span(0, 0)
         return (
             self.law == PLAIN
             and self.is_read
-            and self._out == self._in == nothing
+            and self._out == self._in == _NOTHING
             and not self.strikes
         )
 

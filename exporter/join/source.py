@@ -12,9 +12,9 @@ __all__ = ["Claim", "Source"]
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from exporter.join.history import Row
+from exporter.join.history import LAG, Row
 from exporter.join.laws import LAWS, PLAIN, law_told, shape_of
-from exporter.join.pairs import Pair
+from exporter.join.pairs import MATURE_READS, Pair
 from exporter.join.search import (
     Left,
     Problem,
@@ -33,11 +33,9 @@ if TYPE_CHECKING:
     from exporter.join.laws import Law
     from exporter.model import ClientKey, ClientReading, Endpoint, SourceReading
 
-# Pairs of one source; a process with more clients than that is not searched.
-_MOST_PAIRS = 50_000
-
-# So many reads after its opening, a socket's node has its first bytes on the page for certain.
-_MATURE_READS = 2
+# Pairs of one source, laws counted: 55 MiB at first, before most are disproved. With more there is
+# no join of that process.
+_MOST_PAIRS = 100_000
 
 # A page counts connections a read late at most.
 _READS_OF_LAG = 2
@@ -80,6 +78,8 @@ class _Client:
     """Whether the last two reads counted the same connections."""
     is_shown_open: bool = False
     """Whether one of its nodes grew with a socket, equal to the byte: a client has one protocol."""
+    law: Law | None = None
+    """The law of its connections, once that is known."""
 
     @property
     def is_open(self) -> bool:
@@ -94,9 +94,15 @@ class _Client:
             and any(len(row.reads) > _READS_OF_LAG for row in self.rows.values())
         )
 
+    def learn_law(self) -> bool:
+        """Take what the reads say of its law; return whether that is new."""
+        before, self.law = self.law, PLAIN if self.is_open else law_told(self.reading)
+        return self.law != before
+
     @property
-    def law(self) -> Law | None:
-        return PLAIN if self.is_open else law_told(self.reading)
+    def laws(self) -> Sequence[Law]:
+        """The laws that its connections may be under."""
+        return LAWS[self.reading.library] if self.law is None else (self.law,)
 
     def may_begin(self, pair: Pair) -> bool:
         """Whether the handshake and login of a pair may be what they must be.
@@ -150,6 +156,8 @@ class Source:
     _open_ends: set[Endpoint] = field(default_factory=set)
     """Listeners that neither encrypt nor ask for a login: a listener speaks one protocol."""
     _number: int = 0
+    _begun: float = 0.0
+    """The moment before which the last read was certainly not taken."""
     _groups: dict[str, _Group] = field(default_factory=dict)
     _loose_at: dict[str, int] = field(default_factory=dict)
     """The last read at which a process had sockets of no known group, by owner."""
@@ -166,6 +174,7 @@ class Source:
     def take(self, reading: SourceReading) -> None:
         """Bring clients and nodes up to a read; those that a whole page leaves out are gone."""
         self._number += 1
+        self._begun = reading.begun_at - LAG
         times = (reading.begun_at, reading.ended_at)
         is_whole = any(each.library is not Library.LIBRDKAFKA for each in reading.clients)
         shown = {each.key(reading.source): each for each in reading.clients}
@@ -232,37 +241,47 @@ class Source:
 
     def advance(self, sockets: Collection[Socket], may_be: Callable[[Row, Socket], bool]) -> None:
         """Hold every socket against every node, as far as both were read."""
-        clients = list(self.clients.values())
-        total = sum(len(client.rows) for client in clients) * len(sockets)
-        if total > _MOST_PAIRS:
+        for client in self.clients.values():
+            if client.learn_law() and client.law is not None:
+                self._narrow(client, client.law)
+        rows = sum(len(client.rows) * len(client.laws) for client in self.clients.values())
+        if rows * len(sockets) > _MOST_PAIRS:
             self.pairs.clear()
             return
-        there = set(sockets)
-        for socket in self.pairs.keys() - there:
+        for socket in self.pairs.keys() - set(sockets):
             self.forget(socket)
-        for client in clients:
-            told = client.law
-            laws = LAWS[client.reading.library] if told is None else (told,)
+        for client in self.clients.values():
+            laws = client.laws
             for socket in sockets:
                 known = self.pairs.setdefault(socket, {})
+                is_idle = socket.is_idle_since(self._begun)
                 for row in client.rows.values():
                     pairs = known.get(row)
                     if pairs is None:
                         allowed = laws if may_be(row, socket) else ()
                         pairs = known[row] = [Pair(socket, row, law) for law in allowed]
-                    elif told is not None and any(pair.law != told for pair in pairs):
-                        # What was read so far allowed for logins that an open client has not.
-                        kept = [pair for pair in pairs if pair.law == told != PLAIN]
-                        pairs = known[row] = kept or [Pair(socket, row, told)]
-                    for pair in pairs:
-                        if pair.is_possible:
-                            self._advance(client, pair)
+                    elif not pairs or (
+                        is_idle and row.is_idle and all(pair.is_settled for pair in pairs)
+                    ):
+                        continue
+                    known[row] = [pair for pair in pairs if self._advance(client, pair)]
 
-    def _advance(self, client: _Client, pair: Pair) -> None:
+    def _narrow(self, client: _Client, law: Law) -> None:
+        """Leave one law. What was read so far allowed for logins that an open client has not."""
+        for socket, known in self.pairs.items():
+            for row in client.rows.values():
+                pairs = known.get(row, [])
+                known_pairs = [pair for pair in pairs if pair.law == law != PLAIN]
+                if pairs:
+                    known[row] = known_pairs or [Pair(socket, row, law)]
+
+    def _advance(self, client: _Client, pair: Pair) -> bool:
+        """Hold a pair's two sides against each other; return whether it is still possible."""
         pair.advance(may_log_in=client.may_log_in)
-        if pair.is_equal and pair.growths >= _WITNESS_GROWTHS:
+        if pair.growths >= _WITNESS_GROWTHS and pair.is_equal:
             client.is_shown_open = True
             self._open_ends.add(pair.socket.remote)
+        return pair.is_possible
 
     # ---- what follows -------------------------------------------------------------------------
 
@@ -420,8 +439,7 @@ class Source:
         for socket in mature:
             options[socket] = [
                 pair for row in rows for pair in self.pairs.get(socket, {}).get(row, ())
-                if pair.is_possible
-            ]  # fmt: skip
+            ]
             for pair in options[socket]:
                 pair.has_no_past |= is_settled and not is_mixed and client.never_reconnected
             known = shown.get(socket.remote, ())
@@ -430,6 +448,8 @@ class Source:
                 if client.may_begin(pair)
                 and all(_is_one_broker(pair, each) for each in known)
             ]  # fmt: skip
+            if not options[socket]:
+                return None
         name = (client.key, members[0].group, bool(shown))
         return self._search(name, Problem(options, is_complete=is_complete))
 
@@ -570,8 +590,8 @@ class Source:
         left = [pair for row in rows for pair in known.get(row, ()) if pair.is_possible]
         if not all(pair.is_read for pair in left):
             return False
-        reads = max((pair.reads for pair in left), default=_MATURE_READS)
-        return socket.is_talking and bool(rows) and reads >= _MATURE_READS
+        reads = max((pair.reads for pair in left), default=MATURE_READS)
+        return socket.is_talking and bool(rows) and reads >= MATURE_READS
 
     @staticmethod
     def _shows_whose(pair: Pair) -> bool:

@@ -27,9 +27,9 @@ def populate(host: Host) -> None:
     """Make the processes and plan the lives of their clients."""
     chance, traits = host.chance, host.traits
     for number in range(chance.randint(2, 3) if traits["several processes"] else 1):
-        process = _make_process(host, number)
+        process = add_process(host, number)
         for client in range(chance.choice((1, 2, 2, 3, 4, 6))):
-            _make_client(host, process, client)
+            add_client(host, process, client)
         if traits["twins"] or traits["same names"]:
             _make_twins(host, process)
         if traits["probes"]:
@@ -41,7 +41,8 @@ def populate(host: Host) -> None:
         _make_impostor(host, host.processes[0])
 
 
-def _make_process(host: Host, number: int, library: Library | None = None) -> Process:
+def add_process(host: Host, number: int, library: Library | None = None) -> Process:
+    """Add a process without clients."""
     chance, traits = host.chance, host.traits
     pid = 1_000 + 17 * number
     if library is None:
@@ -65,7 +66,8 @@ def _make_process(host: Host, number: int, library: Library | None = None) -> Pr
     return process
 
 
-def _make_client(host: Host, process: Process, number: int) -> None:
+def add_client(host: Host, process: Process, number: int) -> None:
+    """Add a client that begins soon."""
     chance = host.chance
     plan = plan_of(chance, process, range(len(host.brokers)), host.traits)
     letter = "abcdefgh"[number % 8]
@@ -103,7 +105,7 @@ def _make_probe(host: Host, process: Process) -> None:
 
 def _make_replica(host: Host, process: Process) -> None:
     """Add the page of a process on another host that runs the same clients."""
-    other = _make_process(host, len(host.processes), process.library)
+    other = add_process(host, len(host.processes), process.library)
     other.is_here, other.sender_pid = False, None
     other.version = process.version
     for client in [each for each in process.clients if host.plans[each][1].greets]:
@@ -117,10 +119,10 @@ def _make_replica(host: Host, process: Process) -> None:
 
 def _make_impostor(host: Host, victim: Process) -> None:
     """Add a process that posts statistics in the name of another's clients."""
-    process = _make_process(host, len(host.processes), Library.LIBRDKAFKA)
+    process = add_process(host, len(host.processes), Library.LIBRDKAFKA)
     process.sender_pid = process.pid
     if host.chance.random() < 0.7:
-        _make_client(host, process, 0)
+        add_client(host, process, 0)
         process.clients[0].hidden = True
     if victim.library is not Library.JAVA:
         victim.sender_pid = victim.pid
