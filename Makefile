@@ -110,8 +110,9 @@ bench: setup ## Make the figures of docs/performance.md (half an hour), those of
 bench-rollups: setup $(VENV)/.spark $(VENV)/.bench tools ## Those of the rollups: Spark, DuckDB, Polars, up to 50 million records (hours)
 	$(BIN)/python -m bench rollups
 
-golden: setup ## Record the golden files anew
+golden: setup ## Record the golden files again
 	$(BIN)/python tools/record_sock_diag.py tests/golden/sock_diag
+	$(BIN)/python -m tools.older_dumps tests/golden/sock_diag
 	$(BIN)/python -m tests.golden.metrics.expected
 
 lock: ## Lock the requirements anew, with hashes and without addresses

@@ -8,6 +8,7 @@ the epoch.
 from __future__ import annotations
 
 __all__ = [
+    "WASTED_CLASSES",
     "Attribution",
     "Cause",
     "CipherUse",
@@ -77,6 +78,18 @@ class ConnectionClass(StrEnum):
     ADMIN = "admin"
     PROBE = "probe"
     UNKNOWN = "unknown"
+
+
+# The classes of connections that nobody needs.
+WASTED_CLASSES = frozenset(
+    {
+        ConnectionClass.GHOST,
+        ConnectionClass.HALF_CLOSED,
+        ConnectionClass.STALE,
+        ConnectionClass.ZOMBIE,
+        ConnectionClass.EXCESS,
+    }
+)
 
 
 class Cause(StrEnum):

@@ -11,6 +11,8 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from _pytest.terminal import TerminalReporter
+
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 # An example is slow where the machine is busy, which says nothing of the law that it tries.
@@ -21,7 +23,7 @@ settings.load_profile("no deadline")
 pytest_plugins = ["tests.lab.fixtures"]
 
 # They start brokers, JVMs, browsers and containers on a machine of two cores, and wait for moments
-# that the scheduler decides on. A second try is printed (`-ra`), so it is seen, never silent.
+# that the scheduler decides on. A second try is printed (`-ra`) and counted in the last line.
 TRIED_TWICE = ("browser", "container", "lab")
 
 # Spark computes beside the tests of real brokers, at low priority.
@@ -62,3 +64,12 @@ def _without_skip(report: Report) -> Report:
             report.outcome = "failed"
             report.longrepr = f"{reason} (with CI set, a test that is skipped has failed)"
     return report
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Count the second tries: after pytest's own last line, so that no run hides them."""
+    reporter: TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        retried = sorted({report.nodeid for report in reporter.stats.get("rerun", [])})
+        names = f" ({', '.join(retried)})" if retried else ""
+        reporter.write_line(f"tests that needed a second try: {len(retried)}{names}")

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exporter.alerts.catalogue import ALERTS
-from exporter.alerts.expressions import duration_text
 from exporter.alerts.render import alerts_text, recording_text
 from exporter.alerts.settings import RuleSettings
 from exporter.config.text import yaml_from_settings
+from exporter.text import written_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,8 +68,8 @@ def _table() -> str:
         cells = (
             f"[{alert.name}](../docs/runbooks/{alert.runbook}.md)",
             str(alert.severity),
-            duration_text(alert.fire_after.seconds),
-            duration_text(alert.keep_firing_for.seconds),
+            written_duration(alert.fire_after.seconds),
+            written_duration(alert.keep_firing_for.seconds),
             " ".join(f"`{label}`" for label in alert.labels),
         )
         lines.append(f"| {' | '.join(cells)} |")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from exporter.alerts.catalogue import ALERTS_BY_NAME
-from exporter.alerts.expressions import duration_text
+from exporter.text import written_duration
 
 REPOSITORY = Path(__file__).parent.parent
 PAGE = REPOSITORY / "docs" / "alert-times.md"
@@ -89,7 +89,7 @@ def _row(cause: dict[str, Any]) -> str:
         f"[{alert.name}](runbooks/{alert.runbook}.md)",
         cause["cause"],
         *times,
-        duration_text(alert.fire_after.seconds),
+        written_duration(alert.fire_after.seconds),
     ]
     return f"| {' | '.join(cells)} |"
 

@@ -179,20 +179,22 @@ def _dump_as_nobody(*, buffers: bool) -> list[bytes]:
         os.setgroups([])
         os.setresuid(NOBODY, NOBODY, NOBODY)
         with os.fdopen(writer, "wb") as file:
-            file.write(b"".join(_frame(datagram) for datagram in _dump(buffers=buffers)))
+            file.write(b"".join(frame(datagram) for datagram in _dump(buffers=buffers)))
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as file:
         framed = file.read()
     os.waitpid(child, 0)
-    return list(_unframe(framed))
+    return list(unframe(framed))
 
 
-def _frame(datagram: bytes) -> bytes:
+def frame(datagram: bytes) -> bytes:
+    """Put a datagram into a file: its length, then its bytes."""
     return struct.pack("<I", len(datagram)) + datagram
 
 
-def _unframe(framed: bytes) -> Iterator[bytes]:
+def unframe(framed: bytes) -> Iterator[bytes]:
+    """Return the datagrams of a file."""
     at = 0
     while at < len(framed):
         (size,) = struct.unpack_from("<I", framed, at)
@@ -250,7 +252,7 @@ def _write(
         "sockets": [document_of(reading) for reading in readings],
     }
     path = folder / f"{kernel}-{name}"
-    path.with_name(path.name + ".bin").write_bytes(b"".join(map(_frame, datagrams)))
+    path.with_name(path.name + ".bin").write_bytes(b"".join(map(frame, datagrams)))
     path.with_name(path.name + ".json").write_text(json.dumps(described, indent=1) + "\n")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["duration_text", "filled", "scoped"]
+__all__ = ["filled", "scoped"]
 
 import re
 from dataclasses import fields
 from string import Template
 from typing import TYPE_CHECKING
+
+from exporter.text import written_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +21,6 @@ _SELECTOR = re.compile(
     r"(?<![\w:\"])(?P<name>(?:kafka_client|brokerwire)_\w+|up)(?![\w:(])(?:\{(?P<matchers>[^}]*)\})?"
 )
 _TARGET = ("job", "instance")
-_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms"))
-
-
-def duration_text(seconds: float) -> str:
-    """Return a duration as Prometheus writes it, in the greatest unit that it is whole in."""
-    milliseconds = round(seconds * 1000)
-    size, unit = next(each for each in _UNITS if milliseconds % each[0] == 0)
-    return f"{milliseconds // size}{unit}"
 
 
 def scoped(expression: str, scope: Sequence[str]) -> str:
@@ -53,7 +47,7 @@ def filled(expression: str, settings: RuleSettings) -> str:
     for each in fields(settings.thresholds):
         value = getattr(settings.thresholds, each.name)
         if isinstance(value, float):
-            values[each.name] = duration_text(value)
+            values[each.name] = written_duration(value)
             values[f"{each.name}_seconds"] = f"{value:g}"
         elif value is not None:
             values[each.name] = str(value)

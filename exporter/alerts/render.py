@@ -12,12 +12,13 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from exporter.alerts.catalogue import ALERTS
-from exporter.alerts.expressions import duration_text, filled, scoped
+from exporter.alerts.expressions import filled, scoped
 from exporter.alerts.links import OF_LABELS, dashboard_url, runbook_url
 from exporter.alerts.recording import recording_rules
 from exporter.alerts.settings import RuleSettings, Thresholds
 from exporter.alerts.spec import Timing
 from exporter.snapshot import Severity
+from exporter.text import written_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +76,9 @@ def _overridden(spec: AlertSpec, override: AlertOverride) -> AlertSpec:
 def _timing(default: Timing, seconds: float | None) -> Timing:
     if seconds is None or seconds == default.seconds:
         return default
-    return Timing(seconds, f"set here; {duration_text(default.seconds)} by default: {default.why}")
+    return Timing(
+        seconds, f"set here; {written_duration(default.seconds)} by default: {default.why}"
+    )
 
 
 def _group(name: str, rules: Iterator[Iterator[str]]) -> str:
@@ -95,8 +98,8 @@ def _alert_lines(spec: AlertSpec, settings: RuleSettings) -> Iterator[str]:
     yield from _expression(filled(spec.expression, settings))
     for key, timing in (("for", spec.fire_after), ("keep_firing_for", spec.keep_firing_for)):
         if timing.seconds:
-            yield from _comment(f"{duration_text(timing.seconds)}: {timing.why}")
-            yield f"        {key}: {duration_text(timing.seconds)}"
+            yield from _comment(f"{written_duration(timing.seconds)}: {timing.why}")
+            yield f"        {key}: {written_duration(timing.seconds)}"
     yield "        labels:"
     yield f"          severity: {spec.severity}"
     for name, value in settings.labels.items():
@@ -124,10 +127,10 @@ def _number(name: str, why: str, thresholds: Thresholds) -> str:
     if re.fullmatch(r"[0-9]+[a-z]+", name):
         return f"{name}: {why}"
     value, default = getattr(thresholds, name), getattr(_DEFAULTS, name)
-    shown = duration_text(value) if isinstance(value, float) else str(value)
+    shown = written_duration(value) if isinstance(value, float) else str(value)
     if value == default or default is None:
         return f"{shown} ({name}): {why}"
-    usual = duration_text(default) if isinstance(default, float) else str(default)
+    usual = written_duration(default) if isinstance(default, float) else str(default)
     return f"{shown} ({name}), set here; {usual} by default: {why}"
 
 

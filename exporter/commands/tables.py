@@ -14,9 +14,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from exporter.commands.words import MISSING, bytes_text, duration_text, number_text, percent_text
-from exporter.model import ConnectionClass
-from exporter.text import printable
+from exporter.model import WASTED_CLASSES, ConnectionClass
+from exporter.text import MISSING, count_words, duration, percent, printable, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +36,6 @@ _LEAST_WIDTHS = {
     "IN": 7,
 }
 _FIGURES = {"HELD", "EXPECTED", "N", "IDLE", "UNUSED", "OUT", "IN"}
-WASTE = frozenset({"ghost", "half_closed", "stale", "zombie", "excess"})
 PASSING = frozenset({"bootstrap", "connecting", "probe", "unknown"})
 _ORDER = {str(each): place for place, each in enumerate(ConnectionClass)}
 _SEVERITY_STYLES = {"critical": "bold red", "warning": "yellow", "info": "cyan"}
@@ -136,14 +134,18 @@ def _who(client: _Client, pids: Sequence[int]) -> Text:
 def _pair_cells(broker: str, member: _Record, pair: _Record | None) -> dict[str, Text]:
     broker_id = member.get("broker_id")
     number = f"{broker_id} " if isinstance(broker_id, int) else ""
-    held = number_text(pair.get("connections")) if pair else MISSING
-    expected = number_text(pair.get("expected")) if pair else MISSING
-    is_more = MISSING not in {held, expected} and int(held) > int(expected)
+    held = pair.get("connections") if pair else None
+    expected = pair.get("expected") if pair else None
+    is_more = held is not None and expected is not None and held > expected
     return {
         "BROKER": Text(number + printable(broker, LONGEST_NAME)),
-        "HELD": Text(held, style="red" if is_more else ""),
-        "EXPECTED": Text(expected),
+        "HELD": Text(_number(held), style="red" if is_more else ""),
+        "EXPECTED": Text(_number(expected)),
     }
+
+
+def _number(value: object) -> str:
+    return MISSING if value is None else str(value)
 
 
 def _local(member: _Record) -> Text:
@@ -159,10 +161,10 @@ def _cells(row: _Row, members: Sequence[_Record]) -> dict[str, Text]:
         ),
         "ROLE": Text(role),
         "N": Text(str(len(members))),
-        "IDLE": Text(duration_text(max(idle, default=None))),
+        "IDLE": Text(duration(max(idle, default=None))),
         "UNUSED": Text(_unused(members)),
-        "OUT": Text(bytes_text(_sum(members, "outgoing_bytes"))),
-        "IN": Text(bytes_text(_sum(members, "incoming_bytes"))),
+        "OUT": Text(size(_sum(members, "outgoing_bytes"))),
+        "IN": Text(size(_sum(members, "incoming_bytes"))),
     }
 
 
@@ -170,7 +172,7 @@ def _unused(members: Sequence[_Record]) -> str:
     """Say for how long one connection, or how many of several, have been unused since opening."""
     unused = [one["unused_seconds"] for one in members if one.get("unused_seconds") is not None]
     if len(members) == 1:
-        return duration_text(unused[0]) if unused else ""
+        return duration(unused[0]) if unused else ""
     return str(len(unused)) if unused else ""
 
 
@@ -180,7 +182,7 @@ def _sum(members: Iterable[_Record], name: str) -> int | None:
 
 
 def _style(connection_class: str) -> str:
-    if connection_class in WASTE:
+    if connection_class in WASTED_CLASSES:
         return "bold red"
     return "yellow" if connection_class in PASSING else "green"
 
@@ -220,9 +222,9 @@ def summary_text(document: Document) -> Text:
     summary = document["summary"]
     total = len(document["connections"])
     by_class = Counter(str(one.get("class")) for one in document["connections"])
-    text = Text(f"{total} connection{'' if total == 1 else 's'}", style="bold")
+    text = Text(count_words(total, "connection"), style="bold")
     if any(entry.get("expected") is not None for entry in document["expected"]):
-        text.append(f", {number_text(summary.get('expected'))} expected")
+        text.append(f", {_number(summary.get('expected'))} expected")
     unused = sum(one.get("unused_seconds") is not None for one in document["connections"])
     if unused:
         text.append(f", {unused} unused since they were opened", style="bold yellow")
@@ -231,7 +233,7 @@ def summary_text(document: Document) -> Text:
         text.append(f"{by_class[name]} {printable(name, LONGEST_NAME)}", style=_style(name))
     known = total - by_class["unknown"] - by_class["connecting"]
     if known == total:
-        text.append(f"; efficiency {percent_text(summary.get('efficiency'))}")
+        text.append(f"; efficiency {percent(summary.get('efficiency'))}")
     elif known:
         # What became known this moment was unknown until now: no time to take a share of.
         useful = sum(bool(one.get("useful")) for one in document["connections"])

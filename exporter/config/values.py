@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 from urllib.parse import urlsplit
 
 from exporter.config.settings import HIGHEST_PORT, PortRange
+from exporter.text import written_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,14 +83,6 @@ def _duration(text: str) -> float:
     if not 0 < microseconds <= LONGEST_DURATION * 1_000_000:
         raise ValueError(text)
     return microseconds / 1_000_000
-
-
-def _duration_text(seconds: float) -> str:
-    microseconds = round(seconds * 1_000_000)
-    for unit in ("d", "h", "m", "s", "ms"):
-        if microseconds % _MICROSECONDS[unit] == 0:
-            return f"{microseconds // _MICROSECONDS[unit]}{unit}"
-    return f"{microseconds / 1000:.3f}ms"
 
 
 def _limit(text: str) -> float:
@@ -172,14 +165,14 @@ def _choice(names: tuple[str, ...]) -> Kind:
 _STRING = frozenset({"str"})
 _NUMBER = frozenset({"int"})
 _DURATION = Kind(
-    "duration", "a duration such as 500ms, 15s or 5m", _STRING, _duration, _duration_text
+    "duration", "a duration such as 500ms, 15s or 5m", _STRING, _duration, written_duration
 )
 _LIMIT = Kind(
     "duration or off",
     "a duration such as 500ms, 15s or 9m, or off",
     frozenset({"str", "bool"}),
     _limit,
-    lambda seconds: _duration_text(seconds) if seconds else "off",
+    lambda seconds: written_duration(seconds) if seconds else "off",
 )
 _COUNT = Kind(
     "number",

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from exporter.demo.scene import ROLES
-from exporter.model import ConnectionClass
+from exporter.model import WASTED_CLASSES, ConnectionClass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from exporter.demo.scene import Part
     from exporter.snapshot import Snapshot
 
-WASTE = frozenset(
-    {
-        ConnectionClass.GHOST,
-        ConnectionClass.HALF_CLOSED,
-        ConnectionClass.STALE,
-        ConnectionClass.ZOMBIE,
-        ConnectionClass.EXCESS,
-    }
-)
 GOOD = frozenset({ConnectionClass.DATA, ConnectionClass.COORDINATOR, ConnectionClass.TRANSACTION})
 PROBE = "health-probe"
 _STAGED = (
@@ -101,7 +92,7 @@ def _held(counts: Counter[ConnectionClass]) -> Text:
     """Write `3 data, 1 coordinator`, each class in the colour of its worth."""
     text = Text()
     for each in (each for each in ConnectionClass if counts[each]):
-        style = "bold red" if each in WASTE else "green" if each in GOOD else "yellow"
+        style = "bold red" if each in WASTED_CLASSES else "green" if each in GOOD else "yellow"
         text.append(", " if text else "")
         text.append(f"{counts[each]} {each}", style=style)
     return text or Text("none", style="dim")
@@ -126,7 +117,7 @@ def _summary(snapshot: Snapshot | None) -> Text:
     if snapshot is None:
         return Text("looking ...")
     counts = Counter(each.connection_class for each in snapshot.connections)
-    waste = sum(counts[each] for each in WASTE)
+    waste = sum(counts[each] for each in WASTED_CLASSES)
     spent = sum(snapshot.totals.known_seconds().values())
     useful = sum(snapshot.totals.useful_seconds.values())
     text = Text(f"{sum(counts.values())} connections, ")

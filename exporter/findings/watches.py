@@ -13,11 +13,11 @@ from collections import Counter, defaultdict, deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from exporter.alerts.expressions import duration_text
 from exporter.findings.findings import finding_of_alert
 from exporter.findings.limits import held_by_broker
 from exporter.model import ClosedBy
 from exporter.snapshot import UNDECIDED
+from exporter.text import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ class StormWatch:
             finding_of_alert(
                 "KafkaClientReconnectStorm",
                 {"broker": broker},
-                f"{broker} ended {count} connections in {duration_text(self._window)}; it never"
+                f"{broker} ended {count} connections in {duration(self._window)}; it never"
                 f" held more than {most[broker]} at once.",
                 float(count),
             )
@@ -163,7 +163,7 @@ class EfficiencyWatch:
         client_id, client_kind, process = client
         text = (
             f"{client_kind} {client_id!r} in {process or 'unknown process'} used {percent:.0f}% of"
-            f" its connection-seconds in the last {duration_text(self._window)}:"
+            f" its connection-seconds in the last {duration(self._window)}:"
             f" {wasted:.1f} connections wasted on average."
         )
         labels = {"client_id": client_id, "client_kind": client_kind, "process": process}

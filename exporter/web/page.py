@@ -13,6 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from exporter.text import duration
 from exporter.web.document import connections_document
 from exporter.web.markup import Markup, element
 from exporter.web.page_connections import connections_section, most_wrong
@@ -23,7 +24,7 @@ from exporter.web.page_sections import (
     sources_section,
     summary_section,
 )
-from exporter.web.words import clock_time, duration
+from exporter.web.words import clock_time
 
 if TYPE_CHECKING:
     from exporter.snapshot import Snapshot

@@ -8,6 +8,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from exporter.model import ConnectionClass
+from exporter.text import MISSING, count_words, duration, size
 from exporter.web.markup import Markup, element
 from exporter.web.page_parts import (
     MOST_ROWS,
@@ -20,7 +21,6 @@ from exporter.web.page_parts import (
     table,
     whose,
 )
-from exporter.web.words import NOTHING, count_words, duration, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -99,7 +99,7 @@ def _why(each: Document) -> Markup:
     pairs = [
         element("div", element("dt", name), element("dd", str(value)))
         for name, value in facts
-        if value not in (None, "", NOTHING, "unknown")
+        if value not in (None, "", MISSING, "unknown")
     ]
     return element(
         "details",

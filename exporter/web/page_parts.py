@@ -16,8 +16,9 @@ __all__ = [
 
 from typing import TYPE_CHECKING, Any
 
+from exporter.text import MISSING
 from exporter.web.markup import Markup, element
-from exporter.web.words import CLASS_WORDS, NOTHING
+from exporter.web.words import CLASS_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,7 +68,7 @@ def number(value: object, shown: str | None = None) -> Markup:
     """Make a cell that sorts by its number; what is missing sorts last and shows a dash."""
     missing = value is None
     return element(
-        "td", NOTHING if missing else (shown or str(value)), class_="n", data_sort=str(value or 0)
+        "td", MISSING if missing else (shown or str(value)), class_="n", data_sort=str(value or 0)
     )
 
 

@@ -13,6 +13,8 @@ __all__ = [
 import math
 from typing import TYPE_CHECKING
 
+from exporter.model import WASTED_CLASSES
+from exporter.text import MISSING, duration, percent
 from exporter.web.markup import Markup, element
 from exporter.web.page_parts import (
     MOST_ROWS,
@@ -25,15 +27,7 @@ from exporter.web.page_parts import (
     table,
     whose,
 )
-from exporter.web.words import (
-    CLASS_WORDS,
-    NOTHING,
-    TIMES,
-    WASTE,
-    clock_time,
-    duration,
-    ratio,
-)
+from exporter.web.words import CLASS_WORDS, TIMES, clock_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,14 +41,14 @@ def summary_section(document: Document) -> Markup:
     """Show the whole at a glance: how many, how many expected, of which classes."""
     summary = document["summary"]
     total, by_class = summary["connections"], summary["by_class"]
-    waste = sum(by_class[name] for name in WASTE)
+    waste = sum(by_class[name] for name in WASTED_CLASSES)
     up = sum(each["up"] for each in document["sources"])
     findings = len(document["findings"])
     cards = (
         _card(str(total), "connections", f"{summary['expected']} expected", bad=False),
         _card(str(waste), "wasted", "zombie, excess, half closed", bad=waste),
         _card(str(summary["unused"]), "unused", "since they were opened", bad=summary["unused"]),
-        _card(ratio(summary["efficiency"]), "efficiency", "useful connection time", bad=False),
+        _card(percent(summary["efficiency"]), "efficiency", "useful connection time", bad=False),
         _card(
             str(findings),
             "finding" if findings == 1 else "findings",
@@ -62,7 +56,7 @@ def summary_section(document: Document) -> Markup:
             bad=findings,
         ),
         _card(
-            f"{up}/{len(document['sources'])}" if document["sources"] else NOTHING,
+            f"{up}/{len(document['sources'])}" if document["sources"] else MISSING,
             "sources up",
             "clients' own metrics",
             bad=up < len(document["sources"]),
@@ -164,7 +158,7 @@ def expected_section(expected: Sequence[Document]) -> Markup:
 def _surplus(each: Document) -> int:
     """Count those that nobody needs: beyond what is expected, or of a class that is waste."""
     over: int = max(each["connections"] - each["expected"], 0) if each["expected"] else 0
-    waste: int = sum(each["by_class"][name] for name in WASTE)
+    waste: int = sum(each["by_class"][name] for name in WASTED_CLASSES)
     return max(over, waste)
 
 
@@ -185,8 +179,8 @@ def _expected_row(each: Document) -> Markup:
         element("td", broker(each)),
         element("td", element("b", str(held), class_="bad" if over else None), class_="n"),
         number(expected),
-        element("td", *classes) if classes else element("td", NOTHING),
-        element("td", element("ul", *reasons, class_="plain") if reasons else NOTHING),
+        element("td", *classes) if classes else element("td", MISSING),
+        element("td", element("ul", *reasons, class_="plain") if reasons else MISSING),
     )
 
 

@@ -11,7 +11,6 @@ import yaml
 
 from exporter.alerts.catalogue import ALERTS, ALERTS_BY_NAME
 from exporter.alerts.churn import CAUSES
-from exporter.alerts.expressions import duration_text
 from exporter.alerts.recording import WASTED_CLASSES
 from exporter.alerts.settings import Thresholds
 from exporter.cli import _parser
@@ -19,6 +18,7 @@ from exporter.commands.rules import rule_settings_from_text
 from exporter.findings import churn, findings, limits, watches
 from exporter.metrics.catalogue import SPECS
 from exporter.model import ClosedBy, ConnectionClass
+from exporter.text import written_duration
 from tools import alert_pages
 
 REPOSITORY = Path(__file__).parents[2]
@@ -176,6 +176,6 @@ def test_the_page_of_times_has_each_alert_as_it_is():
         re.MULTILINE,
     )
     told = {name: duration for name, _times, duration in rows}
-    assert told == {alert.name: duration_text(alert.fire_after.seconds) for alert in ALERTS}
+    assert told == {alert.name: written_duration(alert.fire_after.seconds) for alert in ALERTS}
     by_prometheus_alone = {name for name, times, _duration in rows if "-" in times}
     assert by_prometheus_alone == {"BrokerwireAgentDown"}

@@ -10,12 +10,13 @@ import pytest
 import yaml
 
 from exporter.alerts.catalogue import ALERTS, ALERTS_BY_NAME
-from exporter.alerts.expressions import duration_text, scoped
+from exporter.alerts.expressions import scoped
 from exporter.alerts.recording import recording_rules
 from exporter.alerts.render import alerts_of, alerts_text, recording_text
 from exporter.alerts.settings import AlertOverride, LinkSettings, RuleSettings, Thresholds
 from exporter.metrics.catalogue import SPECS
 from exporter.snapshot import Severity
+from exporter.text import written_duration
 
 DEFAULTS = RuleSettings()
 RECORDING = tuple(recording_rules(DEFAULTS.service_labels, DEFAULTS.fleet_labels))
@@ -160,7 +161,7 @@ def test_scope_leaves_functions_strings_and_recorded_series_alone():
     [(300.0, "5m"), (90.0, "90s"), (86400.0, "1d"), (5400.0, "90m"), (0.25, "250ms")],
 )
 def test_durations_are_written_as_prometheus_does(seconds, text):
-    assert duration_text(seconds) == text
+    assert written_duration(seconds) == text
 
 
 def test_recording_rules_are_ratios_of_sums():

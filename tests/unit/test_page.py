@@ -12,7 +12,7 @@ import pytest
 from exporter.model import ConnectionClass
 from exporter.web.markup import Markup, element, text
 from exporter.web.page import page_policy, render_page
-from exporter.web.words import CLASS_WORDS, NOTHING, WASTE, clock_time, duration, ratio, size
+from exporter.web.words import CLASS_WORDS, clock_time
 from tests.unit.payloads import PAYLOADS
 from tests.unit.snapshots import (
     FINDING,
@@ -197,7 +197,6 @@ def test_a_page_of_a_whole_fleet_is_cut():
 def test_every_class_has_words_a_colour_and_a_place():
     css = (ASSETS / "page.css").read_text()
     assert list(CLASS_WORDS) == [str(each) for each in ConnectionClass]
-    assert set(WASTE) < set(CLASS_WORDS)
     for name in CLASS_WORDS:
         assert re.search(rf"\.{name}\b[^{{]*{{ --hue", css), name
         assert re.search(rf"\.fill-{name}\b[^{{]*{{ fill", css), name
@@ -213,39 +212,5 @@ def test_text_is_escaped_and_markup_is_not():
     assert isinstance(text("a"), Markup)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (None, NOTHING),
-        (0.0, "0 ms"),
-        (0.00071, "0.71 ms"),
-        (0.25, "250 ms"),
-        (1.0, "1 s"),
-        (9.84, "9.8 s"),
-        (75.0, "75 s"),
-        (750.0, "12 min"),
-        (7300.0, "2 h"),
-        (400_000.0, "5 d"),
-    ],
-)
-def test_durations_are_as_people_say_them(seconds, words):
-    assert duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [
-        (None, NOTHING),
-        (0, "0 B"),
-        (1023, "1023 B"),
-        (1803, "1.8 KiB"),
-        (2**40 * 5000, "5000.0 TiB"),
-    ],
-)
-def test_sizes_are_as_people_say_them(count, words):
-    assert size(count) == words
-
-
-def test_ratios_and_times():
-    assert (ratio(None), ratio(1 / 3)) == (NOTHING, "33 %")
+def test_times_are_as_people_write_them():
     assert clock_time("2026-01-01T12:34:56.789Z") == "2026-01-01 12:34:56 UTC"

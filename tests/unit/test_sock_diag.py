@@ -27,6 +27,7 @@ from tests.unit.sock_diag_records import (
     dump_of,
     message,
 )
+from tools.older_dumps import KERNELS, older_dumps
 from tools.record_sock_diag import document_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sock_diag"
@@ -84,6 +85,20 @@ def test_recorded_dump_means_what_the_recorder_checked(path):
     finished = [feed(reader, datagram) for datagram in datagrams_of(path)]
     assert [document_of(reading) for reading in reader.finish()] == expected["sockets"]
     assert finished == [False] * (len(finished) - 1) + [True]
+
+
+def test_dumps_of_older_kernels_are_made_from_the_recorded_ones():
+    made = dict(older_dumps(GOLDEN))
+    assert {name.partition("-")[0] for name in made} == {kernel.name for kernel in KERNELS}
+    assert {name: (GOLDEN / name).read_bytes() for name in made} == made
+    for name in made:
+        assert "made" in json.loads((GOLDEN / name).with_suffix(".json").read_text())
+
+
+def test_what_an_older_kernel_lacks_is_unknown():
+    (told,) = json.loads((GOLDEN / "4.14-established-v4.json").read_text())["sockets"]
+    assert (told["cgroup_id"], told["info"]["bytes_sent"]) == (None, None)
+    assert told["info"]["bytes_acked"] == 1001
 
 
 def datagrams_of(path):

@@ -100,7 +100,7 @@ def test_other_ends_are_no_storm(quiet):
 def test_an_operator_says_in_how_long_a_storm_is_looked_for():
     shorter = Thresholds(storm_window=60.0)
     [finding] = storms([ending() for _ in range(31)], 10, thresholds=shorter)
-    assert "in 1m;" in finding.description
+    assert "in 60 s;" in finding.description
     late = [ending(at=NOW - 61) for _ in range(31)]
     assert storms(late, 10, thresholds=shorter) == []
     assert len(storms(late, 10)) == 1
@@ -231,7 +231,7 @@ def test_an_operator_says_over_how_long_a_client_is_judged():
     seconds = [at for at, found in told if found]
     assert (seconds[0], seconds[-1]) == (30.0, 89.0)
     [finding] = dict(told)[60.0]
-    assert "in the last 1m: 2.0 connections" in finding.description
+    assert "in the last 60 s: 2.0 connections" in finding.description
 
 
 def test_looks_that_are_far_apart_make_no_waste_greater():
