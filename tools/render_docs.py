@@ -6,6 +6,7 @@ __all__ = ["main"]
 
 import ast
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent.parent / "docs"
 END = "<!-- end -->"
+_FILE = re.compile(r"<!-- file (\S+) -->.*?<!-- end file -->", re.DOTALL)
+_LANGUAGES = {".py": "python", ".go": "go", ".cs": "csharp", ".js": "javascript"}
 _GROUPS = {
     "kafka_client_": "Of the clients' connections",
     "brokerwire_": "Of the agent",
@@ -83,6 +86,7 @@ def _pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "api.md", _filled(DOCS / "api.md", _api())
     yield DOCS / "architecture.md", _filled(DOCS / "architecture.md", _modules())
     yield DOCS / "journal.md", _filled(DOCS / "journal.md", _journal())
+    yield DOCS / "client-metrics.md", _with_files(DOCS / "client-metrics.md")
     yield DOCS / "fleet.md", _filled(DOCS / "fleet.md", _fleet_metrics())
     yield from alert_pages.pages()
     # Last: the chart has copies of what was written before.
@@ -95,6 +99,18 @@ def _filled(page: Path, text: str) -> str:
     line, newline, rest = rest.partition("\n")
     after = rest.partition(END)[2]
     return f"{before}{marker}{line}{newline}\n{text}\n{END}{after}"
+
+
+def _with_files(page: Path) -> str:
+    """Put each file that a page names between its markers."""
+    return _FILE.sub(_shown, page.read_text("utf-8"))
+
+
+def _shown(found: re.Match[str]) -> str:
+    path = DOCS.parent / found[1]
+    fence = f"```{_LANGUAGES[path.suffix]}"
+    text = path.read_text("utf-8").rstrip()
+    return f"<!-- file {found[1]} -->\n{fence}\n{text}\n```\n<!-- end file -->"
 
 
 def _fleet_metrics() -> str:

@@ -125,7 +125,7 @@ def _statistics(document: Any, received_at: float | None, where: str) -> Statist
         library=Library.LIBRDKAFKA,
         nodes=_nodes(rows, is_admin=is_admin),
         instance=_instance(document),
-        # Not librdkafka's own: a sender that knows it adds it (exporter/stats.py does).
+        # Not librdkafka's own: a sender that knows it adds it (`brokerwire_client` does).
         version=text(document.get("librdkafka_version")),
     )
     return StatisticsReading(client=client, taken_at=_taken_at(document, received_at))

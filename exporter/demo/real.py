@@ -4,12 +4,15 @@ from __future__ import annotations
 
 __all__ = ["good_consumer", "good_producer", "many_producers", "producer_per_request"]
 
+import functools
+import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from exporter.stats import send_statistics
-
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from confluent_kafka import Producer
 
     from exporter.demo.child import Prepared
@@ -89,8 +92,27 @@ def _client(options: dict[str, Any], client_id: str) -> dict[str, Any]:
         "client.id": client_id,
         "log_level": 0,
         "statistics.interval.ms": STATISTICS_MS,
-        "stats_cb": send_statistics(options["agent"]),
+        "stats_cb": _statistics_sender(options["statistics_socket"]),
     }
+
+
+@functools.cache
+def _statistics_sender(path: str) -> Callable[[str], None]:
+    """Return the one `stats_cb` of this process.
+
+    It may block, because the agent runs beside it. An application takes `brokerwire_client`.
+    """
+    from confluent_kafka import libversion
+
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(path)
+    version = f'{{"librdkafka_version": "{libversion()[0]}", '
+
+    def send(statistics: str) -> None:
+        with suppress(OSError):  # the demo is ending
+            sock.sendall(version.encode() + statistics[1:].encode() + b"\n")
+
+    return send
 
 
 def _producer(options: dict[str, Any], client_id: str) -> Producer:

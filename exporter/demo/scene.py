@@ -98,7 +98,7 @@ def client_options(
     brokers: Sequence[str], topic: str, front: Mapping[str, int], inlet: str
 ) -> dict[str, dict[str, Any]]:
     """Return what each client is to know; `inlet` is the socket that takes statistics."""
-    real = {"bootstrap": list(brokers), "topic": topic, "agent": f"unix://{inlet}"}
+    real = {"bootstrap": list(brokers), "topic": topic, "statistics_socket": inlet}
     closing, resetting = (f"127.0.0.1:{front[name]}" for name in ("closing", "resetting"))
     return {
         "good-producer": real,

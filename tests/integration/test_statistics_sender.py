@@ -12,16 +12,16 @@ import threading
 import time
 from pathlib import Path
 
+import brokerwire_client
 import pytest
+from brokerwire_client import send_statistics
 from confluent_kafka import Consumer, Producer, libversion
 
-from exporter import stats
 from exporter.clients.librdkafka import readings_from_statistics
 from exporter.clients.statistics_socket import StatisticsSocket
 from exporter.model import ClientKind, Role
-from exporter.stats import send_statistics
 
-ROOT = Path(__file__).parents[2]
+CLIENT = Path(__file__).parents[2] / "clients" / "python"
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_calling_never_waits_and_never_raises(tmp_path):
             for _ in range(100):
                 callback(document)
             assert (time.perf_counter() - begun) / 100 < 0.005
-            assert len(callback._waiting) <= stats.MAX_WAITING
+            assert len(callback._waiting) <= brokerwire_client.MAX_WAITING
 
 
 def test_what_cannot_be_a_statistic_does_not_raise(received):
@@ -208,7 +208,7 @@ def test_a_target_that_cannot_be_is_told_at_once(target):
 
 FORKING = """
 import os, sys
-from exporter.stats import send_statistics
+from brokerwire_client import send_statistics
 
 callback = send_statistics("unix://" + sys.argv[1])
 callback('{"client_id": "parent", "brokers": {}}')
@@ -224,7 +224,7 @@ os.waitpid(child, 0)
 
 def test_a_forked_process_sends_by_itself(received):
     path, readings = received
-    subprocess.run([sys.executable, "-c", FORKING, str(path)], cwd=ROOT, check=True, timeout=20)
+    subprocess.run([sys.executable, "-c", FORKING, str(path)], cwd=CLIENT, check=True, timeout=20)
     senders = {}
     while len(senders) < 2:
         reading = readings.get(timeout=5)
@@ -236,7 +236,7 @@ def test_an_ending_interpreter_says_nothing(tmp_path):
     program = FORKING.partition("child =")[0]
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program, str(tmp_path / "absent")],
-        cwd=ROOT,
+        cwd=CLIENT,
         check=True,
         timeout=20,
         capture_output=True,
@@ -245,13 +245,13 @@ def test_an_ending_interpreter_says_nothing(tmp_path):
     assert done.stdout + done.stderr == ""
 
 
-def test_the_helper_brings_nothing_of_brokerwire_along():
+def test_it_imports_the_standard_library_only():
     program = (
-        "import sys, exporter.stats; "
-        "print(sorted(n for n in sys.modules if n.startswith('exporter') or n in "
-        "('yaml', 'psutil', 'prometheus_client', 'rich', 'bcrypt', 'asyncio', 'http.client')))"
+        "import sys; before = set(sys.modules); import brokerwire_client; "
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before}; "
+        "print(sorted(new - sys.stdlib_module_names))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+        [sys.executable, "-c", program], cwd=CLIENT, check=True, capture_output=True, text=True
     )
-    assert done.stdout.strip() == "['exporter', 'exporter.stats']"
+    assert done.stdout.strip() == "['brokerwire_client']"

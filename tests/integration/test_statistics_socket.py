@@ -24,7 +24,7 @@ from exporter.config.settings import SourceSettings, StatisticsSettings
 from exporter.errors import SourceDecodeError, SourceUnavailableError
 from tests.integration.kernel_support import needs_root
 
-ROOT = Path(__file__).parents[2]
+CLIENT = Path(__file__).parents[2] / "clients" / "python"
 
 
 def document(name="rdkafka#producer-1", **more):
@@ -187,7 +187,7 @@ def test_the_socket_is_for_owner_and_group(inlet):
 # The helper that the examples name, by a process that was root only to read it.
 SENDER = """
 import os, sys, time
-from exporter.stats import send_statistics
+from brokerwire_client import send_statistics
 send = send_statistics(f"unix://{sys.argv[1]}")
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 send(sys.argv[2])
@@ -213,7 +213,7 @@ def test_the_mode_decides_whether_another_uid_is_heard(mode, heard):
             arrived = []
             with subprocess.Popen(
                 [sys.executable, "-c", SENDER, path, document().decode()],
-                cwd=ROOT, stdout=subprocess.PIPE,
+                cwd=CLIENT, stdout=subprocess.PIPE,
             ) as sender:  # fmt: skip
                 assert sender.stdout.readline() == b"sent\n"
                 end = time.monotonic() + (20 if heard else 1)

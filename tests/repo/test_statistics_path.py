@@ -5,26 +5,23 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from exporter.config.files import read_settings
 
 ROOT = Path(__file__).parents[2]
 PATH = "/run/brokerwire/statistics.sock"
-PLACES = ("README.md", "docs", "examples", "exporter", "helm")
+PLACES = ("README.md", "clients", "docs", "examples", "exporter", "helm")
 TEXTS = {".md", ".py", ".go", ".js", ".cs", ".yaml", ".tpl", ".json", ".txt"}
 NAMED = re.compile(r"/run/brokerwire/[\w.-]+\.sock\b")
 # What people copy from; each of them has to name it.
 NAMERS = (
     "README.md",
-    "docs/running.md",
-    "examples/README.md",
+    "clients/python/brokerwire_client/__init__.py",
+    "docs/client-metrics.md",
     "examples/brokerwire.yaml",
     "examples/statistics/dotnet/Brokerwire.cs",
     "examples/statistics/go/brokerwire.go",
     "examples/statistics/node/brokerwire.js",
     "examples/statistics/python/producer.py",
-    "exporter/stats.py",
     "helm/brokerwire/templates/_sidecar.tpl",
 )
 
@@ -45,14 +42,6 @@ def test_nobody_names_another_path():
     }
     assert {found for found, _ in named} == {PATH}, named
     assert set(NAMERS) <= {path for _, path in named}
-
-
-@pytest.mark.parametrize("library", ["Go", "Node", ".NET", "Python"])
-def test_a_library_that_is_promised_has_its_helper(library):
-    page = (ROOT / "docs" / "running.md").read_text("utf-8")
-    (promised,) = re.findall(r"^\*\*librdkafka\*\* \((.+)\)\.", page, re.MULTILINE)
-    assert library in promised.split(", ")
-    assert len(promised.split(", ")) == len(list((ROOT / "examples" / "statistics").iterdir()))
 
 
 def test_unit_and_its_configuration_let_other_uids_send():

@@ -21,8 +21,8 @@ import confluent_kafka
 import psutil
 import pytest
 import yaml
+from brokerwire_client import send_statistics
 
-from exporter.stats import send_statistics
 from tests.e2e.monitoring import get
 from tests.integration.web_support import issue, trusting
 from tests.lab.addresses import free_port

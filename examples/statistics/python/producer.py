@@ -1,14 +1,11 @@
-"""A producer whose connections brokerwire can name: `python producer.py localhost:9092 topic`."""
+"""A producer that sends its statistics to brokerwire: `python producer.py localhost:9092 topic`."""
 
 from __future__ import annotations
 
 import sys
 
+from brokerwire_client import send_statistics
 from confluent_kafka import Producer
-
-# From the installed distribution `brokerwire`; or copy exporter/stats.py, which needs nothing else,
-# beside this file and write `from stats import send_statistics`.
-from exporter.stats import send_statistics
 
 
 def main() -> int:
@@ -24,7 +21,7 @@ def main() -> int:
     )
     for line in sys.stdin:
         producer.produce(topic, line.rstrip("\n"))
-        # Statistics come out of poll, as delivery reports do: no poll, no statistics.
+        # librdkafka delivers statistics from poll(), as it does delivery reports.
         producer.poll(0)
     return producer.flush(10)
 

@@ -1,20 +1,20 @@
 """Send librdkafka's statistics to brokerwire from a Python application.
 
-    from exporter.stats import send_statistics
+    from brokerwire_client import send_statistics
 
     conf = {
         "statistics.interval.ms": 5000,
         "stats_cb": send_statistics("unix:///run/brokerwire/statistics.sock"),
     }
 
-This file needs nothing but the standard library: an application that does not want the whole
-package copies it. It never raises into the client and never waits: a thread sends, and when
-brokerwire is away or slow, documents are dropped.
+Standard library only: an application may copy this file as `brokerwire_client.py`. The callback
+never raises and never blocks: a thread sends, and while the agent is down or slow, documents are
+dropped.
 """
 
 from __future__ import annotations
 
-__all__ = ["send_statistics"]
+__all__ = ["__version__", "send_statistics"]
 
 import json
 import os
@@ -23,17 +23,16 @@ import socket
 import sys
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import Callable
 from urllib.parse import urlsplit
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+__version__ = "0.1.0"
 
-# One document of each client that shares the sender; older ones are worth less than new ones.
+# One document of each client that shares the sender. When it is full the oldest one is dropped.
 MAX_WAITING = 16
 TIMEOUT_SECONDS = 1.0
-_BEGINNING = re.compile(r'^{\s*"')
 STATISTICS_PATH = "/api/v1/statistics"
+_BEGINNING = re.compile(r'^{\s*"')
 
 
 def send_statistics(target: str) -> Callable[[str], None]:
@@ -53,8 +52,18 @@ def send_statistics(target: str) -> Callable[[str], None]:
     raise ValueError(f"must be unix:///path or http://host:port, not {target!r}")
 
 
-class _UnixTarget:
-    """A connection that stays open; a broken one is made anew for the next document."""
+class _Target:
+    """Where documents go; `send` raises an OSError where it cannot."""
+
+    def send(self, document: bytes) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close what stays open between two documents: here nothing."""
+
+
+class _UnixTarget(_Target):
+    """A connection that stays open; after an error the next document opens a new one."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -73,8 +82,8 @@ class _UnixTarget:
             self._sock = None
 
 
-class _HttpTarget:
-    """A request for each document, on a connection of its own."""
+class _HttpTarget(_Target):
+    """One request per document, each on a new connection."""
 
     def __init__(self, host: str, port: int, path: str) -> None:
         self._host = host
@@ -89,36 +98,33 @@ class _HttpTarget:
         )
         with socket.create_connection((self._host, self._port), TIMEOUT_SECONDS) as sock:
             sock.sendall(head.encode() + document)
-            # Closing with the answer unread would reset the connection under the request.
+            # Closing before the response is read would reset the connection.
             sock.recv(4096)
-
-    def close(self) -> None:
-        """Nothing stays open."""
 
 
 class _Sender:
-    """The callback: puts a document down and lets a thread send it."""
+    """The callback: queues a document for its thread."""
 
     _thread: threading.Thread | None
 
-    def __init__(self, target: _UnixTarget | _HttpTarget) -> None:
+    def __init__(self, target: _Target) -> None:
         self._target = target
-        self._start_anew()
+        self._reset()
 
     def __call__(self, statistics: str) -> None:
         try:
             if self._pid != os.getpid():
-                # After a fork the thread is gone, and the connection is the parent's.
+                # After a fork the thread is gone, and the connection belongs to the parent.
                 self._target.close()
-                self._start_anew()
+                self._reset()
             self._waiting.append(statistics)
             self._ready.set()
             self._ensure_thread()
-        except Exception:  # noqa: BLE001, S110 (no thread to be had, an interpreter that ends:
-            # whatever it is, the application's client must not hear of it)
+        except Exception:  # noqa: BLE001, S110 (no thread available, or the interpreter is
+            # shutting down: the application's client must not see it)
             pass
 
-    def _start_anew(self) -> None:
+    def _reset(self) -> None:
         self._pid = os.getpid()
         self._waiting: deque[str] = deque(maxlen=MAX_WAITING)
         self._ready = threading.Event()
@@ -147,14 +153,14 @@ class _Sender:
         try:
             self._target.send(statistics.encode(errors="replace"))
         except OSError:
-            # Brokerwire is away or does not keep up; half a document ends with its connection.
+            # The agent is down or slow. It discards a partial document when the connection closes.
             self._target.close()
 
 
 def _library_version() -> str | None:
-    """Return librdkafka's version as its binding tells it: the statistics themselves do not."""
+    """Return librdkafka's version from its binding: statistics do not contain it."""
     binding = sys.modules.get("confluent_kafka")
     try:
         return None if binding is None else str(binding.libversion()[0])
-    except Exception:  # noqa: BLE001 (a binding that is half loaded, or of another kind)
+    except Exception:  # noqa: BLE001 (a binding that is partly loaded, or a different one)
         return None
