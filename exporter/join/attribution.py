@@ -13,6 +13,7 @@ import ipaddress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from exporter.join.claims import Claims
 from exporter.join.history import Socket
 from exporter.join.laws import PLAIN
 from exporter.join.source import Source
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from exporter.connections.tracker import TrackedConnection
+    from exporter.join.claims import Claim
     from exporter.join.history import Row
     from exporter.join.pairs import Pair
-    from exporter.join.source import Claim
     from exporter.model import JoinSample, SourceReading
 
 # A socket is dated by the poll that first saw it: it may have been opened so much earlier.
@@ -53,7 +54,7 @@ class Attributor:
 
     def __init__(self) -> None:
         # By who sent it, too: nobody's statistics replace those of another process.
-        self._sources: dict[tuple[str, int | None], Source] = {}
+        self._sources: dict[tuple[str, int | None], Claims] = {}
         self._sockets: dict[int, Socket] = {}
         self._attributions: dict[int, Attribution] = {}
         self._outlived: set[int] = set()
@@ -79,16 +80,17 @@ class Attributor:
         if socket is None:
             return False
         return any(
-            socket in source.pairs and source.may_claim(socket) for source in self._sources.values()
+            socket in known.source.pairs and known.may_claim(socket)
+            for known in self._sources.values()
         )
 
     def has_learned(self, client: ClientKey) -> bool:
         """Whether a client has talked to a broker under its real id."""
         return any(
             row.is_learned and bool(row.node.incoming_bytes)
-            for (name, _sender), source in self._sources.items()
-            if name == client.source and client in source.clients
-            for row in source.clients[client].rows.values()
+            for (name, _sender), known in self._sources.items()
+            if name == client.source and client in known.source.clients
+            for row in known.source.clients[client].rows.values()
         )
 
     # ---- what others tell ---------------------------------------------------------------------
@@ -104,13 +106,17 @@ class Attributor:
         `addresses_of` resolves a host name that a client gave (librdkafka's node names).
         """
         reading = sample.reading
-        source = self._sources.setdefault((reading.source, reading.sender_pid), Source())
+        key = reading.source, reading.sender_pid
+        known = self._sources.get(key)
+        if known is None:
+            known = self._sources[key] = Claims(Source())
+        source = known.source
         source.take(reading)
         senders = {pid for _name, pid in self._sources}
         owners = _owners(source, reading, connections, senders)
         sockets = self._take_sockets(sample, connections, owners)
         source.advance(sockets, lambda row, socket: _may_be(row, socket, addresses_of))
-        self._state(source, sockets, needs_witness=reading.sender_pid is None)
+        self._state(known, sockets, needs_witness=reading.sender_pid is None)
         self._refresh(reading.source, source)
 
     def release(self, cookie: int) -> None:
@@ -118,8 +124,8 @@ class Attributor:
         self._outlived.discard(cookie)
         socket = self._sockets.pop(cookie, None)
         if socket is not None:
-            for source in self._sources.values():
-                source.forget(socket)
+            for known in self._sources.values():
+                known.source.forget(socket)
 
     def forget(self, cookies: Iterable[int]) -> None:
         """Forget sockets that are gone."""
@@ -132,10 +138,11 @@ class Attributor:
         for name, known in list(self._sources.items()):
             if name[0] != source:
                 continue
-            for key in [key for key, at in known.seen_at.items() if at < before]:
-                for cookie in known.drop(key):
+            for key in [key for key, at in known.source.seen_at.items() if at < before]:
+                known.source.drop(key)
+                for cookie in known.held_by(key):
                     self._attributions.pop(cookie, None)
-            if not known.clients:
+            if not known.source.clients:
                 del self._sources[name]
 
     # ---- the sockets --------------------------------------------------------------------------
@@ -176,12 +183,12 @@ class Attributor:
 
     def _state(
         self,
-        source: Source,
+        known: Claims,
         sockets: Sequence[Socket],
         *,
         needs_witness: bool,
     ) -> None:
-        claims = self._claims(source, sockets, needs_witness=needs_witness)
+        claims = self._claims(known, sockets, needs_witness=needs_witness)
         stated = {claim.socket.cookie: _attribution(claim) for claim in claims}
         for socket in sockets:
             cookie = socket.cookie
@@ -191,11 +198,11 @@ class Attributor:
                 self._outlived.discard(cookie)
             elif cookie in self._attributions:
                 del self._attributions[cookie]
-                if not source.may_claim(socket):
+                if not known.may_claim(socket):
                     self._outlived.add(cookie)
 
     def _claims(
-        self, source: Source, sockets: Sequence[Socket], *, needs_witness: bool
+        self, known: Claims, sockets: Sequence[Socket], *, needs_witness: bool
     ) -> list[Claim]:
         """Return the claims of the one process whose sockets fit; none where several do."""
         by_owner: dict[str, list[Socket]] = {}
@@ -204,15 +211,15 @@ class Attributor:
         found = {
             owner: claims
             for owner, own in by_owner.items()
-            if (claims := source.claims(own, needs_witness=needs_witness))
+            if (claims := known.claims(own, needs_witness=needs_witness))
         }
         if len(found) != 1:
             return []
         owner = next(iter(found))
-        if any(source.may_hold(own) for other, own in by_owner.items() if other != owner):
+        if any(known.may_hold(own) for other, own in by_owner.items() if other != owner):
             return []
-        source.owner = owner
-        return found[source.owner]
+        known.source.owner = owner
+        return found[owner]
 
     def _refresh(self, name: str, source: Source) -> None:
         """Show what the clients say of their nodes now."""

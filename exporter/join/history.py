@@ -7,7 +7,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["LAG", "Read", "Row", "Socket", "Window"]
+__all__ = ["LAG", "READS_OF_LAG", "Read", "Row", "Socket", "Window"]
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -39,6 +39,9 @@ _REMEMBERED_LOOKS = 64
 _REMEMBERED_READS = 24
 
 _FALLS = 2
+
+# A page counts connections, and what went over one that is gone, a read late at most.
+READS_OF_LAG = 2
 
 
 class Window(NamedTuple):
@@ -171,6 +174,8 @@ class Row:
     reads: deque[Read] = field(default_factory=lambda: deque(maxlen=_REMEMBERED_READS))
     falls: int = 0
     """Reads in a row that counted less than those before."""
+    lost_at: int = -READS_OF_LAG
+    """The last read before a socket closed that it may have had."""
 
     @property
     def counts(self) -> Counts | None:
@@ -185,11 +190,17 @@ class Row:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether it has a connection: it says so, or counted more within the last two reads."""
+        """Whether it has a connection: it says so, or counted more within the last two reads.
+
+        What it counted before a socket closed that it may have had shows nothing of the others.
+        """
         reads = self.reads
-        return self.node.connection_state == "UP" or (
-            len(reads) > 1 and reads[-1].counts != reads[-min(3, len(reads))].counts
-        )
+        if not reads or reads[-1].number - self.lost_at < READS_OF_LAG:
+            return False
+        if self.node.connection_state == "UP":
+            return True
+        earlier = [read for read in reads if read.number > self.lost_at][-3:]
+        return bool(earlier) and reads[-1].counts != earlier[0].counts
 
     @property
     def is_learned(self) -> bool:

@@ -42,6 +42,10 @@ _SHARPNESS = 8
 # JSSE and OpenSSL renew a key by a message of so many bytes each way (TLS, section 2).
 _KEY_UPDATE = 5
 
+# They do so after 128 GiB (jdk.tls.keyLimits): what a socket had carried before it was first read
+# may hold such messages, each as long as a record.
+_KEY_LIMIT = 2**37
+
 # What a login in the middle of a connection (connections.max.reauth.ms) may weigh, tokens included.
 _LOGIN = 8_192
 
@@ -147,8 +151,8 @@ class Pair:
             self._base_out, self._base_in = self._bases(out, incoming, counts)
             self._is_firm_out = self._base_out == out
             self._is_firm_in = self._base_in == incoming
-            if may_log_in:
-                # It may have logged in again before anybody looked.
+            if may_log_in or max(window.out_high, window.in_high) >= _KEY_LIMIT:
+                # It may have logged in again, or renewed its keys, before anybody looked.
                 self._base_out = Span(-_ANYTHING, self._base_out.high)
                 self._base_in = Span(-_ANYTHING, self._base_in.high)
                 self._is_firm_out = self._is_firm_in = False
