@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from exporter.alerts.settings import Thresholds
     from exporter.config.settings import Settings
     from exporter.engine.engine import PollOutcome
+    from exporter.join.attribution import Attributor
     from exporter.journal.journaling import Journaling
     from exporter.kernel.psutil_table import SocketTable
     from exporter.model import GroupsReading, KernelReading, SourceReading
@@ -60,7 +61,7 @@ MOST_FAILURES = 10
 class Agent:
     """Polls, joins and classifies."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (all but one have defaults and a name)
         self,
         settings: Settings,
         thresholds: Thresholds | None = None,
@@ -69,19 +70,24 @@ class Agent:
         wall_clock: Callable[[], float] = time.time,
         journaling: Journaling | None = None,
         pids: Callable[[], Iterable[int]] | None = None,
+        attributor: Attributor | None = None,
     ) -> None:
         """Read nothing yet. `thresholds` are those of the operator's rules, else the defaults.
 
         `pids` is for an agent in a network namespace that it has entered, and lists the processes
         there: sockets are then read by netlink or not at all, since /proc/net is that of the
-        namespace which the agent's process began in.
+        namespace which the agent's process began in. `attributor`: a test that records the join
+        hands in its own.
         """
         self.settings = settings
         self._journaling = journaling
         self._clock = clock
         self._wall_clock = wall_clock
         accounts = journaling.accounts if journaling is not None else None
-        self._engine = Engine(settings, started=wall_clock(), accounts=accounts)
+        self.engine = Engine(
+            settings, started=wall_clock(), accounts=accounts, attributor=attributor
+        )
+        """What is known; only the poll thread may write there."""
         self._ladder = OwnerLadder(settings.clients.processes, pids=pids)
         self._groups = ClientGroups(started=wall_clock(), clock=clock)
         self._open_files = OpenFilesWatch(clock=clock)
@@ -142,7 +148,7 @@ class Agent:
         if self._thread.is_alive():
             self._thread.join(1.0)
         if self._journaling is not None and not self._thread.is_alive():
-            self._journaling.finish(self._clock(), self._engine)
+            self._journaling.finish(self._clock(), self.engine)
         self._table.close()
         self._ladder.close()
 
@@ -192,14 +198,14 @@ class Agent:
         self._succeed()
         self._readings.append(kernel)
         self._events_lost += kernel.events_lost
-        self._surroundings.tell(self._engine.directory)
+        self._surroundings.tell(self.engine.directory)
         if self._journaling is not None:
-            kernel = self._journaling.without_own(kernel, self._engine)
-            self._journaling.turn(kernel, self._wall_clock(), self._engine, self._snapshot)
+            kernel = self._journaling.without_own(kernel, self.engine)
+            self._journaling.turn(kernel, self._wall_clock(), self.engine, self._snapshot)
         owners = self._ladder.owners_of(kernel.sockets)
         groups = self._groups.read(kernel.sockets, owners)
         self._follow_groups(groups, begun)
-        outcome = self._engine.poll(kernel, owners, groups)
+        outcome = self.engine.poll(kernel, owners, groups)
         self._settle_vanished(outcome, kernel)
         joined = self._join(kernel)
         if outcome.new_unattributed and not joined:
@@ -248,7 +254,7 @@ class Agent:
             held[tracked.cookie] = (
                 holds_inode(pid, tracked.reading.inode) if pid is not None else None
             )
-        self._engine.settle_vanished(held, kernel.at, events_complete=kernel.events_complete)
+        self.engine.settle_vanished(held, kernel.at, events_complete=kernel.events_complete)
 
     def _join(self, kernel: KernelReading) -> bool:
         arrived = self._inputs.take()
@@ -256,12 +262,12 @@ class Agent:
             sample = (
                 arrival if isinstance(arrival, JoinSample) else self._bracketed(arrival, kernel)
             )
-            self._engine.join(sample, self._surroundings.addresses_of)
+            self.engine.join(sample, self._surroundings.addresses_of)
         if arrived:
             before = kernel.at - self.settings.sources.librdkafka.stale_after
             for source in self._inputs.pushing_sources:
-                self._engine.forget_silent(source, before)
-            self._engine.look_again(kernel.at)
+                self.engine.forget_silent(source, before)
+            self.engine.look_again(kernel.at)
         return bool(arrived)
 
     def _bracketed(self, reading: SourceReading, kernel: KernelReading) -> JoinSample:
@@ -327,7 +333,7 @@ class Agent:
     # ---- the snapshot -------------------------------------------------------------------------
 
     def _make_snapshot(self, kernel: KernelReading, begun: float) -> Snapshot:
-        engine = self._engine
+        engine = self.engine
         sources = (*self._inputs.statuses(kernel.at), *self._surroundings.statuses())
         totals = engine.ledger.totals()
         open_files = self._open_files.of(
@@ -338,8 +344,8 @@ class Agent:
             wall_time=self._wall_clock(),
             interval_seconds=self.settings.poll.interval,
             connections=engine.connections,
-            counts=engine.counts,
-            expected=engine.expected,
+            counts=engine.counts.by_class,
+            expected=engine.counts.expected,
             timings=engine.timings,
             totals=totals,
             findings=self._finder.find(engine, totals, sources, open_files, kernel.at),
@@ -351,7 +357,7 @@ class Agent:
                 method=kernel.method,
                 events_available=kernel.events_complete or kernel.events_lost > 0,
                 events_lost=self._events_lost,
-                owner_rungs=engine.owner_rungs,
+                owner_rungs=engine.counts.rungs,
                 unattributed_closed=engine.unattributed_closed,
                 capabilities=self._capabilities(kernel),
                 folded_clients=engine.ledger.folded_clients,
@@ -375,8 +381,8 @@ class Agent:
             if kernel.events_complete
             else "closes are not announced: connections shorter than a poll are missed"
         )
-        grouped = _groups_text(self._engine.groups)
-        beyond = self._engine.tracker.beyond_limit
+        grouped = _groups_text(self.engine.groups)
+        beyond = self.engine.tracker.beyond_limit
         limit = (f"{beyond} more connections than limits.connections are not followed",)
         return (reads, events, *self._ladder.abilities(), grouped, *(limit if beyond else ()))
 

@@ -133,7 +133,7 @@ def measure(profile: str, seconds: float) -> Answers:
             stage.java(generation)
         stage.librdkafka()
         with_metrics, without = stage.watch(), stage.watch(metrics=False)
-        recorder = Recorder(without.agent._engine, Recording(profile, time.time()))  # noqa: SLF001
+        recorder = Recorder(without.agent.engine, Recording(profile, time.time()))
         populate(stage.processes)
         time.sleep(seconds)
         truths = stage.truth()

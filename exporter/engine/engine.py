@@ -1,49 +1,55 @@
-"""The whole core, put together: readings in, a snapshot out.
+"""The owner of what is known, carried from poll to poll: readings in, a snapshot's parts out.
 
-A poll costs what changed: a connection is looked at again when bytes went over it, when something
-around it was learned, or when its last look is old.
+A poll goes one way: socket table -> tracker -> client groups and excess -> views (classes) ->
+totals. It costs what changed: a connection is described again when bytes went over it, when
+something around it was learned, or when time may change its class.
 Pure: it reads no clock and does no I/O.
 """
 
 from __future__ import annotations
 
-__all__ = ["Engine", "PollOutcome"]
+__all__ = ["Engine", "PollOutcome", "rule_of"]
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from fnmatch import fnmatchcase
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
+from exporter.brokers.directory import Directory
+from exporter.connections.classifier import steps_of
+from exporter.connections.describe import Surroundings, client_name, describe
+from exporter.connections.kernel_clients import Clients
+from exporter.connections.tracker import Tracker
 from exporter.connections.view import Connections, Timings
-from exporter.engine.counting import Counting
-from exporter.engine.known import Known
-from exporter.engine.looking import Looking, client_name
+from exporter.engine.excess_watch import ExcessWatch
+from exporter.join.attribution import Attributor
+from exporter.model import GroupsReading
 from exporter.snapshot import ProcessClients
-from exporter.totals.accounts import Bookkeeping
+from exporter.totals.counts import Counts
+from exporter.totals.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from exporter.brokers.directory import Directory
-    from exporter.config.settings import Settings
+    from exporter.config.settings import ClientRule, Settings
     from exporter.connections.endings import ClosedConnection
     from exporter.connections.seniority import OwnerClients
-    from exporter.connections.tracker import Changes, Tracker
+    from exporter.connections.tracked import TrackedConnection
+    from exporter.connections.tracker import Changes
     from exporter.connections.view import View
-    from exporter.join.attribution import Attributor
     from exporter.model import (
+        Attribution,
+        ClientKey,
         Connection,
-        ConnectionClass,
-        GroupsReading,
         JoinSample,
         KernelReading,
         Owner,
-        OwnerRung,
     )
-    from exporter.snapshot import ClientBroker, Expectation, Timing
+    from exporter.snapshot import ClientBroker, Timing
+    from exporter.totals.accounts import Bookkeeping
     from exporter.totals.ledger import Ledger
 
 
-@dataclass(slots=True)
-class PollOutcome:
+class PollOutcome(NamedTuple):
     """What the agent must do after a poll: ask for descriptors, wake sources for new sockets."""
 
     changes: Changes
@@ -51,16 +57,37 @@ class PollOutcome:
 
 
 class Engine:
-    """Everything that is known, carried from poll to poll."""
+    """Owns the state. Each attribute below owns its part of it; only the poll thread writes."""
 
     def __init__(
-        self, settings: Settings, started: float = 0.0, accounts: Bookkeeping | None = None
+        self,
+        settings: Settings,
+        started: float = 0.0,
+        accounts: Bookkeeping | None = None,
+        attributor: Attributor | None = None,
     ) -> None:
-        accounts = Bookkeeping() if accounts is None else accounts
-        self._known = Known(settings, started, accounts)
-        self._counting = Counting(self._known)
-        self._looking = Looking(self._known, self._counting.seen)
+        rules = partial(rule_of, settings.clients.rules)
+        self._settings = settings
+        self._rule_of = rules
+        self._steps = steps_of(settings)
         self._at: float | None = None
+        self.tracker = Tracker(started, settings.limits.connections)
+        self.attributor = Attributor() if attributor is None else attributor
+        self.directory = Directory()
+        self.groups = GroupsReading()
+        """Which sockets are one client, as of the last poll."""
+        self._versions: dict[str, dict[ClientKey, str]] = {}
+        self._clients = Clients()
+        self._excess = ExcessWatch(settings, rules)
+        self._views: dict[int, View] = {}
+        self._describe_all = True
+        self._next_due = float("inf")
+        self.counts = Counts(rules, self.attributor.has_learned)
+        """How many connections there are now, by client and broker."""
+        self._count_again = True
+        self.changes = 0
+        """How often a count has changed."""
+        self._tally = Tally(settings, accounts, self.directory.endpoints_at)
 
     # ---- in -----------------------------------------------------------------------------------
 
@@ -72,26 +99,17 @@ class Engine:
     ) -> PollOutcome:
         """Take one reading of the socket table, with each socket's owner and client group."""
         now = kernel.at
-        counting = self._counting
-        if self._at is not None:
-            counting.pass_time(max(0.0, now - self._at))
+        since = 0.0 if self._at is None else max(0.0, now - self._at)
+        self._tally.pass_time(self.counts.by_class, self.counts.useful, since)
         self._at = now
         if groups is not None:
-            self._known.groups = groups
-        changes = self.tracker.update(kernel, owners, self._known.groups.of)
+            self.groups = groups
+        changes = self.tracker.update(kernel, owners, self.groups.of)
         for tracked in changes.opened:
-            counting.opened(tracked, now)
-        self._looking.look(now, nothing_happened=changes.nothing_happened)
-        for tracked in changes.active:
-            counting.active(tracked)
-        for tracked, segments in changes.retransmitted:
-            counting.moved(tracked.cookie, retransmits=segments)
-        for tracked in changes.excluded:
-            counting.exclude(tracked.cookie, now)
-        for closed in changes.closed:
-            self._close(closed, now)
-        counting.settle_opened(now)
-        counting.recount_if_due(now)
+            self._tally.note_opened(tracked, now)
+        self._describe(self._due(now, nothing_happened=changes.nothing_happened), now)
+        self._add_up(changes, now)
+        self._count(now, is_due=self.counts.is_due(now))
         attributed = self.attributor.attributions
         new = any(tracked.cookie not in attributed for tracked in changes.opened)
         return PollOutcome(changes, new)
@@ -99,22 +117,23 @@ class Engine:
     def settle_vanished(
         self, held: Mapping[int, bool | None], now: float, *, events_complete: bool
     ) -> None:
-        """Take what /proc told of sockets that left the table."""
+        """Take whether the descriptors of sockets that left the table are still open."""
         for closed in self.tracker.settle_vanished(held, now, events_complete=events_complete):
             self._close(closed, now)
-        for cookie in held:
-            tracked = self.tracker.connections.get(cookie)
-            if tracked is not None and tracked.ghost:
-                self.attributor.release(cookie)
-                self._looking.look_at(tracked, now)
-        self._counting.recount(now)
+        connections = self.tracker.connections
+        ghosts = [connections[each] for each in held if each in connections]
+        ghosts = [tracked for tracked in ghosts if tracked.ghost]
+        for tracked in ghosts:
+            self.attributor.release(tracked.cookie)
+        self._describe(ghosts, now)
+        self._count(now)
 
     def join(
         self,
         sample: JoinSample,
         addresses_of: Callable[[str], frozenset[str]] = lambda _host: frozenset(),
     ) -> None:
-        """Take one read of a client's metrics."""
+        """Take one read of a client's metrics; `look_again` shows what follows from it."""
         connections = self.tracker.connections
         self.attributor.update(sample, connections, addresses_of)
         for cookie, attribution in self.attributor.attributions.items():
@@ -124,56 +143,128 @@ class Engine:
                 self.directory.learn(
                     client_name(attribution), broker_id, tracked.reading.remote, tracked.opened_at
                 )
-        self._looking.learn(sample.reading)
+        source = sample.reading.source
+        versions = {
+            client.key(source): client.version
+            for client in sample.reading.clients
+            if client.version is not None
+        }
+        if versions:
+            self._versions[source] = versions
+        self._describe_all = True
 
     def look_again(self, now: float) -> None:
-        """Class everything anew with what was learned since the last poll."""
-        self._looking.look(now)
-        self._counting.settle_opened(now)
-        self._counting.recount(now)
+        """Describe everything again with what was learned since the last poll."""
+        self._describe(self._due(now), now)
+        self._tally.settle_opened(self._views, self.attributor.attributions, now)
+        self._count(now)
 
     def forget_silent(self, source: str, before: float) -> None:
         """Forget librdkafka clients that have sent nothing since `before`."""
         self.attributor.forget_silent(source, before)
 
+    # ---- the steps of a poll ------------------------------------------------------------------
+
+    def _due(self, now: float, *, nothing_happened: bool = False) -> Collection[TrackedConnection]:
+        """Return the connections that have changed, or around which something has."""
+        connections = self.tracker.connections
+        at_once = self._describe_all
+        changed = self._clients.update(
+            connections, self.attributor.attributions, self.groups, now, at_once=at_once
+        )
+        changed |= self._excess.update(
+            connections, self.attributor, self.groups.threads, now, at_once=at_once
+        )
+        if at_once:
+            self._describe_all = False
+            self._next_due = float("inf")
+            return connections.values()
+        if nothing_happened and now < self._next_due:
+            return [connections[cookie] for cookie in changed]
+        self._next_due = float("inf")
+        due = []
+        for cookie, tracked in connections.items():
+            view = self._views.get(cookie)
+            if view is None or cookie in changed or not _is_current(view, tracked, now):
+                due.append(tracked)
+            elif view.due < self._next_due:
+                self._next_due = view.due
+        return due
+
+    def _describe(self, due: Iterable[TrackedConnection], now: float) -> None:
+        """Make the views of these connections, and hand them to the totals."""
+        around = Surroundings(
+            settings=self._settings.classes,
+            rule_of=self._rule_of,
+            attributions=self.attributor.attributions,
+            has_learned=self.attributor.has_learned,
+            clients=self._clients,
+            directory=self.directory,
+            excess=self._excess.excess,
+            versions=self._versions,
+            steps=self._steps,
+        )
+        for tracked in due:
+            view = self._tally.labelled(describe(tracked, around, now), now)
+            before = self._views.get(view.cookie)
+            self._views[view.cookie] = view
+            self._tally.described(before, view, now)
+            self._count_again = self._count_again or not _counts_alike(before, view)
+            self._next_due = min(self._next_due, view.due)
+
+    def _add_up(self, changes: Changes, now: float) -> None:
+        """Count what the tracker has seen since the last poll."""
+        for tracked in changes.active:
+            view = self._views.get(tracked.cookie)
+            if view is not None and tracked.activities:
+                last = tracked.activities[-1]
+                self._tally.moved(view, last.outgoing_bytes, last.incoming_bytes)
+        for tracked, segments in changes.retransmitted:
+            view = self._views.get(tracked.cookie)
+            if view is not None:
+                self._tally.moved(view, 0, 0, segments)
+        for tracked in changes.excluded:
+            self._views.pop(tracked.cookie, None)
+            self.attributor.forget((tracked.cookie,))
+            self._tally.excluded(tracked.cookie, now)
+            self._count_again = True
+        for closed in changes.closed:
+            self._close(closed, now)
+        self._tally.settle_opened(self._views, self.attributor.attributions, now)
+
     def _close(self, closed: ClosedConnection, now: float) -> None:
+        self._count_again = True
+        self.changes += 1
         tracked = closed.tracked
-        if tracked is not None and tracked.cookie not in self._known.views:
+        if tracked is None:
+            self._tally.came_and_went(closed, self._views.values(), now)
+            return
+        if tracked.cookie not in self._views:
             # It ended between the dump that met it first and the events after that.
-            self._looking.look_at(tracked, now)
-        self._counting.close(closed, now)
+            self._describe((tracked,), now)
+        view = self._views.pop(tracked.cookie)
+        self.attributor.forget((tracked.cookie,))
+        self.counts.lose(view, closed.closed_by, now)
+        self._tally.closed(view, closed, now)
+
+    def _count(self, now: float, *, is_due: bool = False) -> None:
+        """Count how many connections there are and are needed, if that may have changed."""
+        if self._count_again or is_due:
+            self._count_again = False
+            self.changes += 1
+            self._tally.expect(self.counts.count(self._views.values(), now), now)
 
     # ---- out ----------------------------------------------------------------------------------
 
     @property
-    def tracker(self) -> Tracker:
-        """Which connection is which."""
-        return self._known.tracker
-
-    @property
-    def attributor(self) -> Attributor:
-        """Which node of which client each of them is."""
-        return self._known.attributor
-
-    @property
-    def directory(self) -> Directory:
-        """Which broker has which address."""
-        return self._known.directory
-
-    @property
     def ledger(self) -> Ledger:
         """What has added up."""
-        return self._known.ledger
-
-    @property
-    def groups(self) -> GroupsReading:
-        """Which sockets are one client, as of the last poll."""
-        return self._known.groups
+        return self._tally.ledger
 
     @property
     def process_clients(self) -> tuple[ProcessClients, ...]:
         """How many clients each process runs, where its threads can be seen."""
-        groups = self._known.groups
+        groups = self.groups
         told_apart = dict.fromkeys(groups.readable, True) | dict.fromkeys(groups.unreadable, False)
         owners = {view.owner.key: view.owner for view in self.views}
         return tuple(
@@ -185,49 +276,61 @@ class Engine:
     @property
     def connections(self) -> Sequence[Connection]:
         """Every connection as of the last poll; the sequence never changes afterwards."""
-        return Connections(tuple(self._known.views.values()), self._at or 0.0)
+        return Connections(tuple(self._views.values()), self._at or 0.0)
 
     @property
-    def views(self) -> Iterable[View]:
-        """Every connection as it was last looked at."""
-        return self._known.views.values()
-
-    @property
-    def counts(self) -> Mapping[ClientBroker, Mapping[ConnectionClass, int]]:
-        """Connections by client, broker and class; replaced, never changed, by a poll."""
-        return self._counting.counts.by_class
-
-    @property
-    def expected(self) -> Mapping[ClientBroker, Expectation]:
-        """What each client whose metrics are known should hold; replaced, never changed."""
-        return self._counting.counts.expected
+    def views(self) -> Collection[View]:
+        """Every connection as it was last described."""
+        return self._views.values()
 
     @property
     def processes(self) -> Mapping[str, OwnerClients]:
         """The clients of each process by the owner's key, as of the last look for excess."""
-        return self._looking.processes
+        return self._excess.processes
 
     @property
     def timings(self) -> Mapping[ClientBroker, Timing]:
         """Idle times and round trips as of the last poll, worked out only when somebody asks."""
-        return Timings(tuple(self._known.views.values()), self._at or 0.0)
-
-    @property
-    def owner_rungs(self) -> Mapping[OwnerRung, int]:
-        """Connections by the rung that told their owner; replaced, never changed, by a poll."""
-        return self._counting.counts.rungs
-
-    @property
-    def changes(self) -> int:
-        """How often a count has changed."""
-        return self._counting.changes
+        return Timings(tuple(self._views.values()), self._at or 0.0)
 
     @property
     def unattributed_closed(self) -> int:
         """How many connections closed before their owner was known."""
-        return self._counting.unattributed_closed
+        return self._tally.unattributed_closed
 
     @property
     def closed_lately(self) -> Sequence[tuple[ClientBroker, ClosedConnection]]:
-        """How the last connections ended, and whose they were."""
-        return self._counting.closed_lately
+        """How the last connections ended, by client and broker."""
+        return self._tally.closed_lately
+
+
+def rule_of(
+    rules: Iterable[ClientRule], attribution: Attribution | None, owner: Owner
+) -> ClientRule | None:
+    """Return the first rule that applies to a client."""
+    client_id = attribution.client.client_id if attribution is not None else ""
+    for rule in rules:
+        if fnmatchcase(client_id, rule.client_id) and fnmatchcase(owner.name, rule.process):
+            return rule
+    return None
+
+
+def _is_current(view: View, tracked: TrackedConnection, now: float) -> bool:
+    """Whether nothing has happened to a connection since it was described."""
+    return (
+        view.reading is tracked.reading
+        and view.owner is tracked.owner
+        and view.group is tracked.group
+        and view.due > now
+    )
+
+
+def _counts_alike(before: View | None, view: View) -> bool:
+    """Whether a connection is counted as it was before."""
+    return (
+        before is not None
+        and before.key == view.key
+        and before.verdict.connection_class is view.verdict.connection_class
+        and before.verdict.useful is view.verdict.useful
+        and before.was_used is view.was_used
+    )

@@ -57,14 +57,16 @@ class Finder:
             closed = engine.closed_lately
             more = (
                 *find_churn(closed, now, self._thresholds.failed_connects),
-                *find_near_limits(engine.counts, self._limits, open_files, self._thresholds),
-                *self._storms.find(engine.counts, closed, now),
+                *find_near_limits(
+                    engine.counts.by_class, self._limits, open_files, self._thresholds
+                ),
+                *self._storms.find(engine.counts.by_class, closed, now),
                 *self._efficiency.find(totals, now),
             )
             held = Held(
                 processes=engine.processes,
                 threads=engine.groups.threads,
-                expected=engine.expected,
+                expected=engine.counts.expected,
             )
             self._findings = find(
                 engine.connections,

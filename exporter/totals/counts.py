@@ -45,7 +45,7 @@ class Counts:
     def __init__(
         self,
         rule_of: Callable[[Attribution | None, Owner], ClientRule | None],
-        has_learned: Callable[[Attribution], bool],
+        has_learned: Callable[[ClientKey], bool],
     ) -> None:
         self._rule_of = rule_of
         self._has_learned = has_learned
@@ -119,7 +119,7 @@ class Counts:
             kind=view.client_kind,
             roles=frozenset(roles),
             learned=(
-                self._has_learned(attribution)
+                self._has_learned(attribution.client)
                 if attribution is not None and attribution.names_client
                 else view.client is not None and view.client.has_learned
             ),

@@ -80,9 +80,8 @@ def perform(
         if run.late:
             populate()
             time.sleep(run.late)
-        agent = stack.enter_context(agent_for(settings))
         attributor = RecordingAttributor(Recording(about=str(run)))
-        agent._engine._known.attributor = attributor
+        agent = stack.enter_context(agent_for(settings, attributor))
         if not run.late:
             populate()
         verdicts = Verdicts(AGES)

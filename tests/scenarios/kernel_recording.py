@@ -291,7 +291,7 @@ def record(
     begun = time.time()
     agent = Agent(settings)
     recording = Recording(about=about, started=begun)
-    recorder = Recorder(agent._engine, recording)
+    recorder = Recorder(agent.engine, recording)
     agent.start()
     try:
         populate()

@@ -24,6 +24,7 @@ from exporter.config.settings import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from exporter.join.attribution import Attributor
     from exporter.model import Connection
     from exporter.snapshot import Snapshot
     from tests.lab.cluster import KafkaCluster
@@ -68,9 +69,9 @@ def settings_for(
 
 
 @contextmanager
-def agent_for(settings: Settings) -> Iterator[Agent]:
+def agent_for(settings: Settings, attributor: Attributor | None = None) -> Iterator[Agent]:
     """A running agent that is stopped at the end."""
-    agent = Agent(settings)
+    agent = Agent(settings, attributor=attributor)
     agent.start()
     try:
         yield agent

@@ -90,10 +90,9 @@ def test_no_settled_connection_is_wrong_and_nearly_all_are_known(
         cluster, java=urls, statistics_socket=str(statistics), listeners=(listener,)
     )
     with ExitStack() as stack:
-        agent = stack.enter_context(agent_for(settings))
         first_told = {}
         attributor = RecordingAttributor(Recording(about=f"{listener} {mechanism}"))
-        agent._engine._known.attributor = attributor
+        agent = stack.enter_context(agent_for(settings, attributor))
         for name, process in processes.items():
             more = {} if name == "librdkafka" else properties
             populate_process(process, name, more=more, listener=listener, mechanism=mechanism)

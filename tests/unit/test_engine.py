@@ -68,7 +68,7 @@ def in_use(engine, sockets, *, seconds=30.0, groups=None):
 
 def expected_of(engine):
     counted = Counter()
-    for key, each in engine.expected.items():
+    for key, each in engine.counts.expected.items():
         counted[key.broker] += each.count
     return counted
 
@@ -80,7 +80,7 @@ def test_without_metrics_each_client_needs_one_connection_to_each_broker_that_it
     groups = {cookie: ClientGroup(key=f"g{n}", number=n) for cookie, n in ((1, 1), (2, 1), (3, 2))}
     in_use(engine, sockets, groups=GroupsReading(of=groups))
     assert expected_of(engine) == {str(BROKER): 2, str(OTHER_BROKER): 1}
-    assert {key.client_id for key in engine.expected} == {"", "#1", "#2"}
+    assert {key.client_id for key in engine.counts.expected} == {"", "#1", "#2"}
 
 
 def test_without_metrics_and_groups_every_connection_in_use_is_a_clients():

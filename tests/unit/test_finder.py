@@ -24,11 +24,10 @@ def engine(*connections, changes=1, closed=()):
     counts = {PAIR: {ConnectionClass.DATA: 9}}
     return SimpleNamespace(
         connections=connections,
-        counts=counts,
+        counts=SimpleNamespace(by_class=counts, expected={}),
         closed_lately=closed,
         changes=changes,
         processes={},
-        expected={},
         groups=GroupsReading(),
     )
 

@@ -134,7 +134,7 @@ def test_a_client_is_expected_to_hold_one_connection_a_broker_and_its_coordinato
         needed[pair] += truth.role != "bootstrap"
     expected = {
         (pair.process, pair.client_id, pair.broker): each.count
-        for pair, each in engine.expected.items()
+        for pair, each in engine.counts.expected.items()
     }
     assert len(held) == 2
     assert {pair: expected[pair] for pair in needed} == dict(needed)
@@ -146,8 +146,9 @@ def test_what_is_unknown_has_no_efficiency():
     known = totals.known_seconds()
     nothing = {
         pair
-        for pair, counts in engine.counts.items()
-        if sum(counts.values()) == counts[ConnectionClass.UNKNOWN] and pair not in engine.expected
+        for pair, counts in engine.counts.by_class.items()
+        if sum(counts.values()) == counts[ConnectionClass.UNKNOWN]
+        and pair not in engine.counts.expected
     }
     always_unknown = nothing - known.keys()
     assert always_unknown
