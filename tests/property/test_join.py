@@ -31,7 +31,6 @@ def wrongs(profile: str, seeds: range, traits: dict[str, bool] | None = None) ->
     ]
 
 
-@pytest.mark.xfail(strict=False, reason="not yet shown for every profile (issue 13)")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_the_join_is_never_wrong(profile):
     """All traits mixed by seed: with and without groups, early and late, whatever the pages do."""
