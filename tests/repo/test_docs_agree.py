@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+
+from exporter.model import ConnectionClass
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("CONTRIBUTING.md", "docs/architecture.md")
@@ -22,7 +25,9 @@ def paths_of(page):
 def test_each_path_that_a_page_names_is_there(page):
     named = paths_of(page)
     assert len(named) > 20
-    modules = {path.name for package in ("exporter", "tools") for path in (ROOT / package).rglob("*.py")}
+    modules = {
+        path.name for package in ("exporter", "tools") for path in (ROOT / package).rglob("*.py")
+    }
     missing = [
         name
         for name in named
@@ -40,3 +45,28 @@ def test_each_room_has_a_line_in_the_tree():
         if not path.name.startswith("__") and path.name != "py.typed"
     }
     assert set(re.findall(r"`([\w./]+)`", table)) == top
+
+
+def test_each_class_is_explained():
+    readme = (ROOT / "README.md").read_text("utf-8").partition("## The classes")[2]
+    classes = (ROOT / "docs" / "classes.md").read_text("utf-8")
+    assert set(ConnectionClass) <= set(re.findall(r"`(\w+)`", readme.partition("\n## ")[0]))
+    assert set(ConnectionClass) <= set(re.findall(r"^## (\w+)$", classes, re.MULTILINE))
+
+
+def test_the_apis_description_has_each_class():
+    text = (ROOT / "docs" / "api.schema.json").read_text("utf-8")
+    sets = [set(each) for each in _enums(json.loads(text)) if "zombie" in each]
+    assert sets == [set(map(str, ConnectionClass))] * len(sets)
+    assert sets
+
+
+def _enums(node):
+    if isinstance(node, dict):
+        if "enum" in node:
+            yield node["enum"]
+        for value in node.values():
+            yield from _enums(value)
+    if isinstance(node, list):
+        for value in node:
+            yield from _enums(value)
