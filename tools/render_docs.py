@@ -4,7 +4,6 @@ from __future__ import annotations
 
 __all__ = ["main"]
 
-import ast
 import json
 import re
 import sys
@@ -28,31 +27,6 @@ _GROUPS = {
     "brokerwire_": "Of the agent",
     "process_": "Of the agent's process",
 }
-_ROOMS = {
-    "exporter": (
-        "",
-        "config",
-        "kernel",
-        "processes",
-        "clients",
-        "brokers",
-        "join",
-        "connections",
-        "totals",
-        "findings",
-        "engine",
-        "alerts",
-        "metrics",
-        "http",
-        "web",
-        "alerting",
-        "journal",
-        "commands",
-        "demo",
-    ),
-    "spark_rollups": ("", "transforms", "jobs", "report", "commands"),
-    "fleet_simulator": ("",),
-}
 _DOCUMENTS = (
     "connections_document",
     "findings_document",
@@ -62,7 +36,7 @@ _DOCUMENTS = (
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or tell which are not what the code says."""
+    """Write the pages, or report those that differ from the code."""
     different = []
     for path, text in _pages():
         if not path.exists() or path.read_text("utf-8") != text:
@@ -84,7 +58,6 @@ def _pages() -> Iterator[tuple[Path, str]]:
     yield configuration_reference.PAGE, configuration_reference.render()
     yield DOCS / "metrics.md", _filled(DOCS / "metrics.md", _metrics())
     yield DOCS / "api.md", _filled(DOCS / "api.md", _api())
-    yield DOCS / "architecture.md", _filled(DOCS / "architecture.md", _modules())
     yield DOCS / "journal.md", _filled(DOCS / "journal.md", _journal())
     yield DOCS / "client-metrics.md", _with_files(DOCS / "client-metrics.md")
     yield DOCS / "fleet.md", _filled(DOCS / "fleet.md", _fleet_metrics())
@@ -119,30 +92,6 @@ def _fleet_metrics() -> str:
         labels = " ".join(f"`{label}`" for label in metric.labels)
         lines.append(f"| `{metric.name}` | {labels} | {metric.help} |")
     return "\n".join([*lines, ""])
-
-
-def _modules() -> str:
-    """List every module by its room, with the first line of its docstring."""
-    lines: list[str] = []
-    for name, rooms in _ROOMS.items():
-        package = DOCS.parent / name
-        found = {path.parent.name for path in package.glob("*/__init__.py")}
-        if found != {room for room in rooms if room}:
-            raise SystemExit(f"tools/render_docs.py must name each room of {name}: {sorted(found)}")
-        for room in rooms:
-            lines += [f"### {name}/{room}".rstrip("/"), "", "| module | |", "| --- | --- |"]
-            for path in sorted((package / room).glob("*.py")):
-                if not path.name.startswith("__"):
-                    lines.append(f"| `{path.stem}` | {_first_line(path)} |")
-            lines.append("")
-    return "\n".join(lines)
-
-
-def _first_line(path: Path) -> str:
-    text = ast.get_docstring(ast.parse(path.read_text("utf-8")))
-    if text is None:
-        raise SystemExit(f"{path} has no docstring")
-    return text.partition("\n")[0].replace("|", "\\|")
 
 
 def _metrics() -> str:
