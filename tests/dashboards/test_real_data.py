@@ -25,6 +25,9 @@ INTERVAL = "1m"
 SETTLE_SECONDS = 120.0
 # By name, each with its reason; none needs to stand here as long as a fault can be staged.
 WITHOUT_SERIES: dict[str, str] = {}
+# Labels that a panel shows and no series of the demo has: its findings are of processes that give
+# no metrics, whose clients have no name of their own.
+NOT_IN_THE_DEMO = {"What to change": {"client_id"}}
 
 QUERIES = [(board, asked) for board in BOARDS for asked in board.queries]
 
@@ -66,7 +69,7 @@ def test_a_label_that_is_shown_is_in_the_series(prometheus):
                 for series in answer(prometheus, board, asked)
                 for label in series["metric"]
             }
-            assert labels_shown(panel) <= seen, panel["title"]
+            assert labels_shown(panel) - NOT_IN_THE_DEMO.get(panel["title"], set()) <= seen
 
 
 def test_every_variable_has_something_to_choose(prometheus):
@@ -107,6 +110,6 @@ def test_figures_of_the_demo_are_what_its_table_says(prometheus):
         return [float(each[0]["value"][1]) for each in answers]
 
     wait_until("the zombies to be known", lambda: figures()[2] == 3, timeout=30)
-    opened, expected, wasted, efficiency = figures()
-    assert (opened, expected, wasted) == (6, 3, 3)
+    opened, expected, wasted, unused, efficiency = figures()
+    assert (opened, expected, wasted, unused) == (6, 3, 3, 3)
     assert 40 < efficiency < 60

@@ -122,7 +122,7 @@ def test_an_alert_arrives_once_stays_while_it_is_true_and_ends_once(webhook, ale
         assert dashboard.startswith("/d/brokerwire-clients?")
         assert "var-client_id=orders" in dashboard
         assert annotations == {
-            "summary": "Connections that nothing will use or close any more",
+            "summary": "Zombie connections: unused, and nothing closes them",
             "description": "producer 'orders' holds 1 connection of class zombie.",
             "remedy": "Set connections.max.idle.ms.",
             "runbook_url": f"docs/runbooks/{NAME}.md",

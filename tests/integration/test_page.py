@@ -74,7 +74,7 @@ def test_the_page_shows_what_there_is_and_complains_of_nothing(browser, server):
         assert visit.page.locator("h1").inner_text().startswith("brokerwire")
         assert len(visit.classes()) == 12
         assert visit.classes()[0] == "half closed"
-        assert visit.page.locator(".finding .remedy").inner_text().startswith("Remedy: Set")
+        assert visit.page.locator(".finding .remedy").inner_text().startswith("Recommendation: Set")
         assert visit.page.locator("svg.bar rect").count() == 5
         assert visit.complaints == []
         assert {url.removeprefix(visit.url) for url in visit.requests} == {""}

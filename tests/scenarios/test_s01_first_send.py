@@ -42,12 +42,12 @@ def test_from_the_constructor_to_the_last_broker(shared_cluster_3, stage):
         client.send(f"p-{generation}", "first", partitions=[0])
         watch.wait(
             lambda _: [
-                c for c in watch.of(f"p-{generation}") if c.broker_id == 1 and c.role == "data"
+                c for c in watch.of(f"p-{generation}") if c.node_id == "1" and c.role == "data"
             ],
             "the data connection",
         )
-        [data] = [c for c in watch.of(f"p-{generation}") if c.broker_id == 1 and c.role == "data"]
-        assert data.node_id == "1"
+        [data] = [c for c in watch.of(f"p-{generation}") if c.node_id == "1" and c.role == "data"]
+        assert data.broker_id == 1
         assert data.age_seconds <= time.monotonic() - before + 1.5 or generation != "2.1.0"
 
     # S2: all brokers listed, all sent to.
