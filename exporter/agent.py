@@ -310,7 +310,7 @@ class Agent:
             return
         for name in self._pages.gone():
             self._inputs.drop_page(name)
-            self._engine.forget_silent(name, float("inf"))
+            self.engine.forget_silent(name, float("inf"))
         for page in self._pages.new(owners):
             self._inputs.add_page(page)
 
