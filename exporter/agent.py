@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from exporter.brokers.surroundings import Surroundings
+from exporter.clients.declared_pages import DeclaredPages
 from exporter.clients.inputs import Inputs
 from exporter.engine.engine import Engine
 from exporter.errors import SourceError
@@ -30,7 +31,7 @@ from exporter.processes.owners import OwnerLadder
 from exporter.snapshot import BrokerLimits, PollStatus, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from exporter.alerts.settings import Thresholds
     from exporter.config.settings import Settings
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from exporter.join.attribution import Attributor
     from exporter.journal.journaling import Journaling
     from exporter.kernel.psutil_table import SocketTable
-    from exporter.model import GroupsReading, KernelReading, SourceReading
+    from exporter.model import GroupsReading, KernelReading, Owner, SourceReading
 
 log = logging.getLogger("brokerwire.agent")
 
@@ -116,6 +117,9 @@ class Agent:
             listening_on=[int(each.rpartition(":")[2]) for each in settings.web.listen_addresses],
             optional=pids is not None,
         )
+        sources = settings.sources
+        # A page that is configured may be another page of the same clients: they would count twice.
+        self._pages = DeclaredPages(clock) if sources.discover and not sources.java else None
         self._readings: deque[KernelReading] = deque(maxlen=REMEMBERED_READINGS)
         self._condition = threading.Condition()
         self._woken = False
@@ -203,6 +207,7 @@ class Agent:
             kernel = self._journaling.without_own(kernel, self.engine)
             self._journaling.turn(kernel, self._wall_clock(), self.engine, self._snapshot)
         owners = self._ladder.owners_of(kernel.sockets)
+        self._follow_pages(owners)
         groups = self._groups.read(kernel.sockets, owners)
         self._follow_groups(groups, begun)
         outcome = self.engine.poll(kernel, owners, groups)
@@ -298,6 +303,16 @@ class Agent:
             self._ports = ports
             self._table.set_ports(ports)
             self._inputs.set_ports(ports)
+
+    def _follow_pages(self, owners: Mapping[int, Owner]) -> None:
+        """Read the metrics pages that the clients' processes declare."""
+        if self._pages is None:
+            return
+        for name in self._pages.gone():
+            self._inputs.drop_page(name)
+            self.engine.forget_silent(name, float("inf"))
+        for page in self._pages.new(owners):
+            self._inputs.add_page(page)
 
     def _follow_groups(self, groups: GroupsReading, now: float) -> None:
         """Watch the other ports to which known clients are connected."""

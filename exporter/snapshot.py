@@ -161,6 +161,7 @@ class SourceStatus:
     """How one source is doing. `error` is the last failure in words, None while it is up.
 
     `dropped` are reads that were good and came faster than the poll could take them.
+    `found_by` says why it is read where it is not configured.
     """
 
     name: str
@@ -173,6 +174,7 @@ class SourceStatus:
     clients: int
     last_success_wall_time: float | None
     dropped: int = 0
+    found_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

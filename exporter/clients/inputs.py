@@ -11,23 +11,23 @@ __all__ = ["Inputs"]
 
 import logging
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from exporter.clients.puller import Puller
 from exporter.errors import BrokerwireError, SourceError
-from exporter.kernel.sock_diag import NetlinkSocketTable
-from exporter.model import JoinSample, KernelReading, ReadMethod
-from exporter.processes.listeners import Listeners
+from exporter.model import JoinSample
 from exporter.processes.posters import Posters
 from exporter.snapshot import SourceStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from exporter.clients.declared_pages import DeclaredPage
     from exporter.clients.statistics_file import StatisticsFile
     from exporter.clients.statistics_socket import StatisticsSocket
-    from exporter.config.settings import JavaSourceSettings, PortRange, SourceSettings
+    from exporter.config.settings import PortRange, SourceSettings
     from exporter.model import ClientReading, SourceReading
 
     Arrival = SourceReading | JoinSample
@@ -43,9 +43,6 @@ MOST_WAITING_NODES = 20_000
 # What a source may make the agent remember, for `stale_after`: 1 KiB each. Statistics of further
 # clients are dropped, which is counted.
 MOST_CLIENTS_AND_NODES = 10_000
-
-# New sockets make a page be read again, at most so often.
-LEAST_BETWEEN_PULLS = 1.0
 
 # An inlet whose path was taken or missing is tried again so often.
 REOPEN_SECONDS = 10.0
@@ -68,6 +65,8 @@ class _Health:
     kind: str
     optional: bool = False
     """Not there until it has answered: nobody said that this network has such a page."""
+    found_by: str | None = None
+    """Why it is read although nobody configured it."""
     reads: int = 0
     errors: int = 0
     dropped: int = 0
@@ -110,7 +109,7 @@ class _Health:
         text = str(error)
         self.reads += 1
         self.errors += 1
-        if self.error != text and not self.is_absent:
+        if self.error != text and (self.found_by is not None or not self.is_absent):
             log.warning("source cannot be read", extra={"source": self.name, "error": text})
         self.error = text
 
@@ -136,6 +135,7 @@ class _Health:
             clients=len(self._clients),
             last_success_wall_time=self.last_success,
             dropped=self.dropped,
+            found_by=self.found_by,
         )
 
 
@@ -165,9 +165,12 @@ class Inputs:
         self._waiting_nodes = 0
         self._arriving = threading.Lock()
         self._health: dict[str, _Health] = {}
-        self._pullers = [
-            _Puller(source, ports, self._pulled, self._failed, clock) for source in settings.java
-        ]
+        self._ports = tuple(ports)
+        self._is_started = False
+        self._pullers = {
+            source.name: Puller(source, ports, self._pulled, self._pull_failed, clock)
+            for source in settings.java
+        }
         for source in settings.java:
             self._health[source.name] = _Health(source.name, "java", optional)
         pushed = settings.librdkafka
@@ -182,8 +185,31 @@ class Inputs:
     def start(self) -> None:
         """Start every thread; an inlet that cannot be opened is down, the others go on."""
         self.open_inlets()
-        for puller in self._pullers:
+        self._is_started = True
+        for puller in self._pullers.values():
             puller.start()
+
+    def add_page(self, page: DeclaredPage) -> None:
+        """Start to read a page that nobody configured; no source until it has answered."""
+        name = page.settings.name
+        self._health[name] = _Health(name, "java", optional=True, found_by=page.found_by)
+        self._pullers[name] = Puller(
+            page.settings,
+            self._ports,
+            self._pulled,
+            self._pull_failed,
+            self._clock,
+            served_by=page.pid,
+        )
+        if self._is_started:
+            self._pullers[name].start()
+
+    def drop_page(self, name: str) -> None:
+        """Read this page no longer."""
+        self._pullers.pop(name).stop()
+        with self._arriving:
+            del self._health[name]
+            self._arrived = [each for each in self._arrived if _reading(each).source != name]
 
     def open_inlets(self) -> None:
         """Open the inlets that are not open, if it is time to try."""
@@ -199,7 +225,7 @@ class Inputs:
 
     def stop(self) -> None:
         """End every thread."""
-        for puller in self._pullers:
+        for puller in self._pullers.values():
             puller.stop()
         for inlet in self._inlets:
             inlet.stop()
@@ -207,12 +233,13 @@ class Inputs:
 
     def set_ports(self, ports: Sequence[PortRange]) -> None:
         """Look at other ports around the next reads."""
-        for puller in self._pullers:
+        self._ports = tuple(ports)
+        for puller in self._pullers.values():
             puller.set_ports(ports)
 
     def hurry(self) -> None:
         """Read every page soon: there are sockets that nobody has claimed yet."""
-        for puller in self._pullers:
+        for puller in self._pullers.values():
             puller.hurry()
 
     def accept_statistics(self, body: bytes, sender: tuple[str, int] | None = None) -> None:
@@ -273,7 +300,10 @@ class Inputs:
 
     def _pulled(self, sample: JoinSample) -> None:
         reading = sample.reading
-        self._health[reading.source].succeeded(
+        health = self._health.get(reading.source)
+        if health is None:
+            return  # dropped while it was read
+        health.succeeded(
             reading, self._clock(), self._wall_clock(), reading.ended_at - reading.begun_at
         )
         self._put(sample, reading)
@@ -285,12 +315,19 @@ class Inputs:
         else:
             health.dropped += 1
 
+    def _pull_failed(self, source: str, error: BrokerwireError) -> None:
+        health = self._health.get(source)
+        if health is not None:  # else dropped while it was read
+            health.failed(error)
+
     def _failed(self, source: str, error: BrokerwireError) -> None:
         self._health.setdefault(source, _Health(source, "librdkafka")).failed(error)
 
     def _put(self, arrival: Arrival, reading: SourceReading) -> None:
         nodes = sum(len(client.nodes) for client in reading.clients)
         with self._arriving:
+            if reading.source not in self._health:
+                return  # dropped meanwhile
             is_full = bool(self._arrived) and self._waiting_nodes + nodes > MOST_WAITING_NODES
             if is_full or len(self._arrived) >= MOST_WAITING:
                 self._health[reading.source].dropped += 1
@@ -300,86 +337,5 @@ class Inputs:
         self._wake()
 
 
-class _Puller:
-    """One pulled page and its thread."""
-
-    def __init__(
-        self,
-        settings: JavaSourceSettings,
-        ports: Sequence[PortRange],
-        deliver: Callable[[JoinSample], None],
-        fail: Callable[[str, BrokerwireError], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self._settings = settings
-        self._ports = tuple(ports)
-        self._deliver = deliver
-        self._fail = fail
-        self._clock = clock
-        from exporter.clients.java import JavaSource
-
-        self._source = JavaSource(settings)
-        self._listeners = Listeners(settings.url)
-        self._hurry = threading.Event()
-        self._stopping = False
-        self._table: NetlinkSocketTable | None = None
-        self._table_ports: tuple[PortRange, ...] = ()
-        self._thread = threading.Thread(
-            target=self._run, name=f"brokerwire-{settings.name}"[:15], daemon=True
-        )
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread; one that waits for an answer is left to its deadline."""
-        self._stopping = True
-        self._hurry.set()
-
-    def hurry(self) -> None:
-        self._hurry.set()
-
-    def set_ports(self, ports: Sequence[PortRange]) -> None:
-        self._ports = tuple(ports)
-
-    def _run(self) -> None:
-        while not self._stopping:
-            begun = self._clock()
-            self._hurry.clear()
-            try:
-                before = self._look()
-                reading = replace(self._source.read(), sender_pid=self._listeners.pid())
-                self._deliver(JoinSample(before=before, reading=reading, after=self._look()))
-            except SourceError as error:
-                self._fail(self._settings.name, error)
-            except Exception as error:
-                # A page that finds a bug of ours must not end its thread.
-                log.exception("bug while reading a source", extra={"source": self._settings.name})
-                self._fail(self._settings.name, SourceError(f"bug: {error!r}"))
-            self._rest(begun)
-        self._listeners.close()
-        if self._table is not None:
-            self._table.close()
-
-    def _look(self) -> KernelReading:
-        """Read the sockets; where netlink is refused there are no byte counts to join by."""
-        try:
-            if self._table is None:
-                self._table = NetlinkSocketTable(self._ports, clock=self._clock, events=False)
-                self._table_ports = self._ports
-            if self._table_ports != self._ports:
-                self._table.set_ports(self._ports)
-                self._table_ports = self._ports
-            return self._table.read()
-        except SourceError:
-            return KernelReading(at=self._clock(), method=ReadMethod.PSUTIL, sockets=())
-
-    def _rest(self, begun: float) -> None:
-        """Wait for the next turn, or for new sockets."""
-        interval = self._settings.interval
-        least = min(interval, LEAST_BETWEEN_PULLS)
-        if not self._stopping and self._hurry.wait(interval):
-            left = begun + least - self._clock()
-            while left > 0 and not self._stopping:
-                threading.Event().wait(min(left, 0.2))
-                left = begun + least - self._clock()
+def _reading(arrival: Arrival) -> SourceReading:
+    return arrival.reading if isinstance(arrival, JoinSample) else arrival

@@ -267,6 +267,8 @@ class SourceSettings:
 
     java: tuple[JavaSourceSettings, ...] = ()
     """Metrics pages of Java clients."""
+    discover: bool = True
+    """Read the page that a JVM's `-javaagent` option declares; off where `java` lists pages."""
     librdkafka: StatisticsSettings = StatisticsSettings()
 
     def __post_init__(self) -> None:

@@ -8,6 +8,7 @@ __all__ = [
     "learn_process",
     "library_of",
     "matches",
+    "process_key",
     "start_ticks",
 ]
 
@@ -50,7 +51,17 @@ class ProcessFacts:
     @property
     def key(self) -> str:
         """The identity as text, equal for this process alone as long as the machine runs."""
-        return f"pid:{self.pid}@{self.ticks}"
+        return _key(self.pid, self.ticks)
+
+
+def _key(pid: int, ticks: int) -> str:
+    return f"pid:{pid}@{ticks}"
+
+
+def process_key(pid: int, *, proc: str = "/proc") -> str | None:
+    """Return the `ProcessFacts.key` of the process that has this pid now; None when none has."""
+    ticks = start_ticks(pid, proc=proc)
+    return None if ticks is None else _key(pid, ticks)
 
 
 def all_pids(proc: str = "/proc") -> set[int]:

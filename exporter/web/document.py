@@ -190,6 +190,7 @@ def _source(each: SourceStatus) -> Document:
         "errors": each.errors,
         "clients": each.clients,
         "last_success": None if last is None else _time(last),
+        "found_by": _text(each.found_by),
     }
 
 

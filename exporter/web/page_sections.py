@@ -189,7 +189,7 @@ def sources_section(sources: Sequence[Document]) -> Markup:
     rows = [
         element(
             "tr",
-            element("td", each["name"]),
+            element("td", each["name"], _found_by(each)),
             element("td", each["kind"]),
             element("td", badge("up" if each["up"] else "down"), " ", each["error"] or ""),
             number(each["clients"]),
@@ -202,9 +202,15 @@ def sources_section(sources: Sequence[Document]) -> Markup:
     ]
     head = ("Source", "Kind", "State", "Clients", "Took", "Reads", "Errors", "Last good read")
     if not rows:
-        words = "None is configured: classes rest on what the kernel shows."
+        words = "None is configured or declared: classes rest on what the kernel shows."
         return section("sources", "Sources", element("p", words, class_="quiet"))
     return section("sources", "Sources", table(head, rows))
+
+
+def _found_by(source: Document) -> str:
+    if source["found_by"] is None:
+        return ""
+    return element("div", f"found by the {source['found_by']}", class_="quiet")
 
 
 def agent_section(agent: Document, processes: Sequence[Document]) -> Markup:

@@ -61,6 +61,8 @@ def settings_for(
                 JavaSourceSettings(name=name, url=url, interval=2.0, timeout=5.0)
                 for name, url in (java or {}).items()
             ),
+            # Without `java` the agent is to know the kernel only, whatever the JVM declares.
+            discover=False,
             librdkafka=StatisticsSettings(unix_socket=statistics_socket),
         ),
         "classes": ClassSettings(),
