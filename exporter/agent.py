@@ -45,7 +45,7 @@ log = logging.getLogger("brokerwire.agent")
 # Readings that are kept to lay around a pushed document's own time.
 REMEMBERED_READINGS = 16
 
-# A push makes a poll come early, at most so often.
+# A page that was read makes a poll come early, at most so often.
 LEAST_BETWEEN_POLLS = 0.1
 
 # A whole look at the table costs ten times a filtered one.
@@ -178,7 +178,7 @@ class Agent:
         self._inputs.accept_statistics(body, sender)
 
     def wake(self) -> None:
-        """Poll soon: something has arrived."""
+        """Poll soon: a page has been read."""
         with self._condition:
             self._woken = True
             self._condition.notify()
