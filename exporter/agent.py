@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from exporter.brokers.surroundings import Surroundings
@@ -262,7 +263,9 @@ class Agent:
             sample = (
                 arrival if isinstance(arrival, JoinSample) else self._bracketed(arrival, kernel)
             )
-            self.engine.join(sample, self._surroundings.addresses_of)
+            reading = sample.reading
+            asker = (reading.source, reading.sender_pid)
+            self.engine.join(sample, partial(self._surroundings.addresses_of, asker=asker))
         if arrived:
             before = kernel.at - self.settings.sources.librdkafka.stale_after
             for source in self._inputs.pushing_sources:
