@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from exporter.brokers.surroundings import Surroundings
@@ -46,7 +47,7 @@ log = logging.getLogger("brokerwire.agent")
 # Readings that are kept to lay around a pushed document's own time.
 REMEMBERED_READINGS = 16
 
-# A push makes a poll come early, at most so often.
+# A page that was read makes a poll come early, at most so often.
 LEAST_BETWEEN_POLLS = 0.1
 
 # A whole look at the table costs ten times a filtered one.
@@ -182,7 +183,7 @@ class Agent:
         self._inputs.accept_statistics(body, sender)
 
     def wake(self) -> None:
-        """Poll soon: something has arrived."""
+        """Poll soon: a page has been read."""
         with self._condition:
             self._woken = True
             self._condition.notify()
@@ -267,7 +268,9 @@ class Agent:
             sample = (
                 arrival if isinstance(arrival, JoinSample) else self._bracketed(arrival, kernel)
             )
-            self.engine.join(sample, self._surroundings.addresses_of)
+            reading = sample.reading
+            asker = (reading.source, reading.sender_pid)
+            self.engine.join(sample, partial(self._surroundings.addresses_of, asker=asker))
         if arrived:
             before = kernel.at - self.settings.sources.librdkafka.stale_after
             for source in self._inputs.pushing_sources:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PARTS: Final = frozenset({"delta", "jinja2", "matplotlib", "prometheus_client", "pyspark"})
-_SECRET: Final = re.compile(r"password|secret|token|jaas|credential|\.key", re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r"passw|passphrase|secret|token|jaas|credential|private|\.key", re.IGNORECASE
+)
 _QUOTED: Final = re.compile(r"[\"']([^\"']+)[\"']")
 _HIDDEN: Final = "[hidden]"
 

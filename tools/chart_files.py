@@ -13,6 +13,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
+from exporter.config.secrets import HARMLESS, SENSITIVE
 from exporter.config.settings import Settings
 from exporter.config.values import Kind, kind_of, optional_part
 from tools.configuration_reference import field_texts
@@ -70,6 +71,8 @@ def pages() -> Iterator[tuple[Path, str]]:
             for kind in found.values()
         },
         "paths": {path: kind.name for path, kind in found.items()},
+        "secret": SENSITIVE,
+        "not_secret": HARMLESS,
     }
     yield CHART / "files" / "config-kinds.json", json.dumps(told, indent=2) + "\n"
 

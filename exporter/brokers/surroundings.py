@@ -21,7 +21,7 @@ from exporter.model import Endpoint
 from exporter.snapshot import SourceStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     from exporter.brokers.directory import Directory
     from exporter.config.settings import KnownBroker, MetadataCallSettings, Settings
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("brokerwire.sources")
 
 METADATA_SOURCE = "broker metadata"
+
+# Name servers answer within milliseconds; dead names of one client must not hold up another's.
+CLIENT_NAME_SECONDS = 1.0
+# A sender who invents names leaves room for those of others.
+NAMES_OF_ONE_SENDER = 250
 
 
 class Surroundings:
@@ -43,7 +48,14 @@ class Surroundings:
             [broker.host for broker in self._known],
             interval_seconds=settings.brokers.resolve_interval,
         )
+        # Apart: what clients invent cannot delay the names that the operator gave.
+        self._client_names = Resolver(
+            interval_seconds=settings.brokers.resolve_interval,
+            timeout_seconds=CLIENT_NAME_SECONDS,
+            most_of_one=NAMES_OF_ONE_SENDER,
+        )
         self._resolved: Mapping[str, frozenset[str]] = {}
+        self._given: Mapping[str, frozenset[str]] = {}
         self._told: dict[str, Mapping[int, frozenset[Endpoint]]] = {}
         metadata = settings.brokers.metadata
         self._asker = None if metadata is None else _MetadataAsker(metadata, wall_clock)
@@ -51,12 +63,14 @@ class Surroundings:
     def start(self) -> None:
         """Start the threads."""
         self._resolver.start()
+        self._client_names.start()
         if self._asker is not None:
             self._asker.start()
 
     def stop(self) -> None:
         """End the threads; one that waits for an answer is left to its deadline."""
         self._resolver.stop()
+        self._client_names.stop()
         if self._asker is not None:
             self._asker.stop()
 
@@ -66,21 +80,25 @@ class Surroundings:
         if new:
             self.ports += tuple(PortRange(port, port) for port in new)
 
-    def addresses_of(self, host: str) -> frozenset[str]:
-        """Return a name's addresses; empty while it is not resolved, which says nothing."""
-        try:
-            return frozenset({str(ipaddress.ip_address(host))})
-        except ValueError:
-            pass
-        known = self._resolved.get(host)
-        if known is None:
-            self._resolver.add((host,))
-            return frozenset()
-        return known
+    def addresses_of(self, host: str, asker: Hashable) -> frozenset[str]:
+        """Return the addresses of a name that a client gave; `asker` is whose statistics they are.
+
+        Empty while it is not resolved, which says nothing.
+        """
+        if host in self._resolved:
+            return self._resolved[host]
+        self._client_names.ask(host, asker)
+        return self._given.get(host, frozenset())
+
+    @property
+    def client_names(self) -> frozenset[str]:
+        """The names that are looked up because clients gave them."""
+        return frozenset(self._client_names.answers())
 
     def tell(self, directory: Directory) -> None:
         """Tell the directory what configuration and metadata say now, where that has changed."""
         self._resolved = self._resolver.addresses()
+        self._given = self._client_names.addresses()
         self._tell(directory, "configuration", self._known)
         if self._asker is not None and self._asker.brokers:
             self.add_ports(broker.port for broker in self._asker.brokers)
@@ -93,13 +111,20 @@ class Surroundings:
     def _tell(self, directory: Directory, name: str, brokers: Iterable[KnownBroker]) -> None:
         places = {
             broker.id: frozenset(
-                Endpoint(address, broker.port) for address in self.addresses_of(broker.host)
+                Endpoint(address, broker.port) for address in self._addresses_of_known(broker.host)
             )
             for broker in brokers
         }
         if places and places != self._told.get(name):
             self._told[name] = places
             directory.set_known(name, places)
+
+    def _addresses_of_known(self, host: str) -> frozenset[str]:
+        try:
+            return frozenset({str(ipaddress.ip_address(host))})
+        except ValueError:
+            self._resolver.ask(host, METADATA_SOURCE)
+            return self._resolved.get(host, frozenset())
 
 
 class _MetadataAsker:

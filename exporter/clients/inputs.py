@@ -44,6 +44,10 @@ MOST_WAITING_NODES = 20_000
 # clients are dropped, which is counted.
 MOST_CLIENTS_AND_NODES = 10_000
 
+# What a pushing source does wrong is logged once in this time, whatever it sends: rubbish must not
+# use up the lines that an outage needs.
+QUIET_SECONDS = 60.0
+
 # An inlet whose path was taken or missing is tried again so often.
 REOPEN_SECONDS = 10.0
 
@@ -76,14 +80,17 @@ class _Health:
     _clients: dict[int, _Heard] = field(default_factory=dict)
     """By a hash of all that names a client: of one size, however long its names are."""
     _size: int = 0
+    _is_told: bool = False
+    _quiet_until: float = float("-inf")
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def succeeded(
         self, reading: SourceReading, at: float, wall_time: float, duration: float | None
     ) -> bool:
         """Note a read; tell whether there is room for the clients that it shows."""
-        if self.error is not None:
+        if self._is_told:
             log.info("source is back", extra={"source": self.name})
+            self._is_told = False
         self.reads += 1
         self.error = None
         self.duration = duration
@@ -105,12 +112,16 @@ class _Health:
         self._size = after
         return True
 
-    def failed(self, error: BrokerwireError) -> None:
+    def failed(self, error: BrokerwireError, at: float) -> None:
         text = str(error)
         self.reads += 1
         self.errors += 1
-        if self.error != text and (self.found_by is not None or not self.is_absent):
+        is_quiet = (self.is_absent and self.found_by is None) or at < self._quiet_until
+        if self.error != text and not is_quiet:
             log.warning("source cannot be read", extra={"source": self.name, "error": text})
+            self._is_told = True
+            if self.kind == "librdkafka":
+                self._quiet_until = at + QUIET_SECONDS
         self.error = text
 
     @property
@@ -140,7 +151,9 @@ class _Health:
 
 
 class Inputs:
-    """All sources of client metrics. `wake` is called when something has arrived.
+    """All sources of client metrics. `wake` is called when a page has been read.
+
+    What is pushed waits for the next poll: nobody outside decides how often the agent works.
 
     With `optional`, a page that never answered is no source: not every network has every page.
     """
@@ -307,6 +320,7 @@ class Inputs:
             reading, self._clock(), self._wall_clock(), reading.ended_at - reading.begun_at
         )
         self._put(sample, reading)
+        self._wake()
 
     def _pushed(self, reading: SourceReading) -> None:
         health = self._health.setdefault(reading.source, _Health(reading.source, "librdkafka"))
@@ -318,10 +332,10 @@ class Inputs:
     def _pull_failed(self, source: str, error: BrokerwireError) -> None:
         health = self._health.get(source)
         if health is not None:  # else dropped while it was read
-            health.failed(error)
+            health.failed(error, self._clock())
 
     def _failed(self, source: str, error: BrokerwireError) -> None:
-        self._health.setdefault(source, _Health(source, "librdkafka")).failed(error)
+        self._health.setdefault(source, _Health(source, "librdkafka")).failed(error, self._clock())
 
     def _put(self, arrival: Arrival, reading: SourceReading) -> None:
         nodes = sum(len(client.nodes) for client in reading.clients)
@@ -334,7 +348,6 @@ class Inputs:
             else:
                 self._arrived.append(arrival)
                 self._waiting_nodes += nodes
-        self._wake()
 
 
 def _reading(arrival: Arrival) -> SourceReading:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from exporter.clients.librdkafka import readings_from_statistics
 from exporter.errors import SourceDecodeError, SourceError, SourceUnavailableError
+from exporter.processor_share import ProcessorShare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,10 +36,9 @@ MAX_PENDING_DOCUMENTS = 2
 UNFINISHED_SECONDS = 10.0
 RECEIVE_BYTES = 256 * 1024
 ACCEPT_PAUSE_SECONDS = 0.05
-# After work, the thread rests for twice as long: a third of a processor, whatever is sent.
-# Work shorter than this needs no rest: a document of usual size takes 0.2 ms.
-UNRESTED_SECONDS = 0.005
-REST_FACTOR = 2.0
+PROCESSOR_SHARE = 1 / 3
+# Shorter rests add up to one of this length: a document of usual size takes 0.2 ms.
+SHORTEST_REST_SECONDS = 0.01
 BACKLOG = 64
 MAX_PATH_BYTES = 107
 _PEER_CREDENTIALS = struct.Struct("iII")
@@ -80,7 +80,7 @@ class StatisticsSocket:
         self._listener: socket.socket | None = None
         self._wake_up, self._woken = socket.socketpair()
         self._stopping = threading.Event()
-        self._rested_at = 0.0
+        self._share = ProcessorShare(PROCESSOR_SHARE)
         self._thread = threading.Thread(target=self._run, name="brokerwire-statistics", daemon=True)
 
     @property
@@ -170,22 +170,25 @@ class StatisticsSocket:
                 self._path.unlink()
 
     def _run(self) -> None:
+        worked = time.thread_time()
         while not self._stopping.is_set():
             for key, _ in self._selector.select(timeout=1.0):
                 if self._stopping.is_set():
                     return
                 if isinstance(key.data, _Sender):
                     self._receive(key.data)
-                    self._rest()
                 else:
                     self._accept()
+                now = time.thread_time()
+                self._share.spend(now - worked)
+                worked = now
+                self._rest()
             self._drop_unfinished(time.monotonic())
 
     def _rest(self) -> None:
-        busy = time.thread_time() - self._rested_at
-        if busy > UNRESTED_SECONDS:
-            self._stopping.wait(busy * REST_FACTOR)
-        self._rested_at = time.thread_time()
+        rest = self._share.rest()
+        if rest > SHORTEST_REST_SECONDS:
+            self._stopping.wait(rest)
 
     def _accept(self) -> None:
         if self._listener is None:

@@ -7,17 +7,13 @@ __all__ = [
     "JournalFileSettings",
     "JournalKafkaSettings",
     "JournalSettings",
-    "check_client_secrets",
 ]
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from exporter.config.secrets import check_client
 
-SECRET_NAME = re.compile(r"password|secret|token|ssl\.key\.pem|ssl_key|jaas", re.IGNORECASE)
 JOURNAL_LABELS = ("cluster", "kafka_cluster", "namespace", "service", "pod", "node")
 MINUTE_MS = 60_000
 SHORTEST_INTERVAL_MS = 1000
@@ -36,19 +32,6 @@ OWN_CLIENT_SETTINGS = (
     "statistics.interval.ms",
     "socket.receive.buffer.bytes",
 )
-
-
-def check_client_secrets(client: Mapping[str, str]) -> None:
-    """Refuse a secret that stands in the file.
-
-    Raises:
-        ValueError: with the setting's name, never with its value.
-    """
-    for name, value in client.items():
-        if SECRET_NAME.search(name) and not value.startswith("file:"):
-            raise ValueError(
-                f"`client` must not hold a secret: put {name} into a file and write file:/path"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +70,7 @@ class JournalKafkaSettings:
     def __post_init__(self) -> None:
         if not _TOPIC.fullmatch(self.topic):
             raise ValueError("`topic` must have only letters, digits, dot, underscore and minus")
-        check_client_secrets(self.client)
+        check_client(self.client)
         for name in self.client:
             if name in OWN_CLIENT_SETTINGS:
                 raise ValueError(f"`client` must not set {name}: the journal has to")

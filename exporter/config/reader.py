@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get
 
 import yaml
 
-from exporter.config.journal import SECRET_NAME
 from exporter.config.nodes import Problems, shown
+from exporter.config.secrets import may_hold_secret
 from exporter.config.values import Kind, kind_of, optional_part
 from exporter.text import printable
 
@@ -189,7 +189,7 @@ def _may_be_secret(path: str, node: yaml.Node) -> bool:
     """Whether a message must not repeat the value: a password, or a URL that holds one."""
     if not isinstance(node, yaml.ScalarNode):
         return False
-    return "@" in node.value or SECRET_NAME.search(path) is not None
+    return may_hold_secret(path, node.value)
 
 
 def _is_key(text: str) -> bool:

@@ -42,9 +42,9 @@ from exporter.config.journal import (
     JournalFileSettings,
     JournalKafkaSettings,
     JournalSettings,
-    check_client_secrets,
 )
 from exporter.config.networks import NetworkSettings
+from exporter.config.secrets import check_client, check_url
 
 HIGHEST_PORT = 65535
 LARGEST_PAGE = 16 * 1024 * 1024
@@ -117,7 +117,7 @@ class MetadataCallSettings:
     """Settings of librdkafka for that call; a value `file:/path` is read from that file."""
 
     def __post_init__(self) -> None:
-        check_client_secrets(self.client)
+        check_client(self.client)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +237,7 @@ class JavaSourceSettings:
 
     def __post_init__(self) -> None:
         check_credentials(self)
+        check_url(self.url)
         _check_size("max_bytes", self.max_bytes, LARGEST_PAGE)
 
 

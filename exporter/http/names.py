@@ -13,19 +13,20 @@ import queue
 import socket
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from exporter.errors import SourceUnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
 
     Lookup = Callable[[str], tuple[str, ...]]
 
 MAX_PENDING = 8
-# Names come from clients' statistics too: a client cannot make the agent ask for names without end.
 MAX_NAMES = 1000
+FORGET_SECONDS = 600.0
 _pending = threading.BoundedSemaphore(MAX_PENDING)
 
 
@@ -56,8 +57,16 @@ def addresses_of(host: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_plain(str(entry[4][0])) for entry in found))
 
 
-def addresses_within(host: str, seconds: float, lookup: Lookup = addresses_of) -> tuple[str, ...]:
+def addresses_within(
+    host: str,
+    seconds: float,
+    lookup: Lookup = addresses_of,
+    *,
+    pending: threading.BoundedSemaphore = _pending,
+) -> tuple[str, ...]:
     """Return the addresses of a name or an address, within a deadline.
+
+    `pending` bounds the lookups that nobody waits for any more.
 
     Raises:
         SourceUnavailableError: no address, or no answer in time.
@@ -65,14 +74,16 @@ def addresses_within(host: str, seconds: float, lookup: Lookup = addresses_of) -
     literal = _literal(host)
     if literal is not None:
         return (literal,)
-    if not _pending.acquire(blocking=False):
+    if not pending.acquire(blocking=False):
         raise SourceUnavailableError(
-            f"cannot look up {host!r}: {MAX_PENDING} earlier lookups still wait; "
-            "check the name servers"
+            f"cannot look up {host!r}: earlier lookups still wait; check the name servers"
         )
     answers: queue.SimpleQueue[tuple[str, ...] | SourceUnavailableError] = queue.SimpleQueue()
     worker = threading.Thread(
-        target=_answer, args=(host, lookup, answers), name="brokerwire-lookup", daemon=True
+        target=_answer,
+        args=(host, lookup, answers, pending),
+        name="brokerwire-lookup",
+        daemon=True,
     )
     worker.start()
     try:
@@ -90,13 +101,14 @@ def _answer(
     host: str,
     lookup: Lookup,
     answers: queue.SimpleQueue[tuple[str, ...] | SourceUnavailableError],
+    pending: threading.BoundedSemaphore,
 ) -> None:
     try:
         answers.put(lookup(host))
     except SourceUnavailableError as error:
         answers.put(error)
     finally:
-        _pending.release()
+        pending.release()
 
 
 def _literal(host: str) -> str | None:
@@ -117,27 +129,42 @@ def _plain(address: str) -> str:
     return str(mapped or parsed)
 
 
+@dataclass(slots=True)
+class _Asked:
+    """Who gave a name first, and when anybody last did."""
+
+    asker: Hashable
+    at: float
+
+
 class Resolver:
     """Looks up a set of names again and again in a thread of its own.
 
+    `hosts` are looked up for ever, names that are asked for until nobody asks for them any more.
     A name that cannot be looked up keeps its last good answer; `answers()` shows the failure.
     """
 
     def __init__(
         self,
-        hosts: Iterable[str],
+        hosts: Iterable[str] = (),
         *,
         interval_seconds: float,
         timeout_seconds: float = 5.0,
+        most_of_one: int = MAX_NAMES,
         lookup: Lookup = addresses_of,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._hosts = tuple(dict.fromkeys(hosts))
+        self._most_of_one = most_of_one
         self._interval_seconds = interval_seconds
         self._timeout_seconds = timeout_seconds
         self._lookup = lookup
         self._clock = clock
-        self._answers: dict[str, NameAnswer] = {host: NameAnswer() for host in self._hosts}
+        # Its own: dead names that a client gives must not keep others from being looked up.
+        self._pending = threading.BoundedSemaphore(MAX_PENDING)
+        self._answers: dict[str, NameAnswer] = {host: NameAnswer() for host in hosts}
+        self._asked: dict[str, _Asked] = {}
+        self._asked_by: Counter[Hashable] = Counter()
+        self._lock = threading.Lock()
         self._stopped = False
         self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="brokerwire-names", daemon=True)
@@ -146,15 +173,19 @@ class Resolver:
         """Start looking up; the first answers come within the timeout of a lookup."""
         self._thread.start()
 
-    def add(self, hosts: Iterable[str]) -> None:
-        """Look up these names too, from now on; beyond `MAX_NAMES` they are left unresolved."""
-        new = [host for host in dict.fromkeys(hosts) if host not in self._answers]
-        new = new[: MAX_NAMES - len(self._answers)]
-        if new:
-            for host in new:
-                self._answers[host] = NameAnswer()
-            self._hosts += tuple(new)
-            self._wake.set()
+    def ask(self, host: str, asker: Hashable) -> None:
+        """Look up this name too, while it is asked for; one without room is left unresolved."""
+        with self._lock:
+            if asked := self._asked.get(host):
+                asked.at = self._clock()
+                return
+            is_full = len(self._asked) >= MAX_NAMES or self._asked_by[asker] >= self._most_of_one
+            if is_full or host in self._answers:
+                return
+            self._asked[host] = _Asked(asker, self._clock())
+            self._asked_by[asker] += 1
+            self._answers[host] = NameAnswer()
+        self._wake.set()
 
     def stop(self, timeout_seconds: float = 1.0) -> None:
         """End the thread; one that waits for a name server is left to itself."""
@@ -164,8 +195,11 @@ class Resolver:
             self._thread.join(timeout_seconds)
 
     def resolve_once(self) -> None:
-        """Look up every name once."""
-        for host in self._hosts:
+        """Look up every name once, and forget those that nobody asks for any more."""
+        with self._lock:
+            self._forget(self._clock() - FORGET_SECONDS)
+            hosts = tuple(self._answers)
+        for host in hosts:
             if self._stopped:
                 return
             # A dict item is replaced as a whole, so a reader sees the old answer or the new one.
@@ -181,7 +215,16 @@ class Resolver:
 
     def answers(self) -> Mapping[str, NameAnswer]:
         """Return what is known of each name, failures included."""
-        return dict(self._answers)
+        with self._lock:
+            return dict(self._answers)
+
+    def _forget(self, before: float) -> None:
+        for host in [host for host, asked in self._asked.items() if asked.at < before]:
+            asker = self._asked.pop(host).asker
+            self._asked_by[asker] -= 1
+            if not self._asked_by[asker]:
+                del self._asked_by[asker]
+            del self._answers[host]
 
     def _run(self) -> None:
         while not self._stopped:
@@ -191,7 +234,9 @@ class Resolver:
 
     def _resolve(self, host: str, last: NameAnswer) -> NameAnswer:
         try:
-            found = addresses_within(host, self._timeout_seconds, self._lookup)
+            found = addresses_within(
+                host, self._timeout_seconds, self._lookup, pending=self._pending
+            )
         except SourceUnavailableError as error:
             return replace(last, error=str(error), failures=last.failures + 1)
         return NameAnswer(addresses=frozenset(found), answered_at=self._clock())

@@ -9,30 +9,29 @@ __all__ = [
     "READY",
     "Application",
     "Options",
-    "StatisticsSink",
     "html_response",
 ]
 
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from prometheus_client.exposition import gzip_accepted
 
-from exporter.errors import BrokerwireError, SourceUnavailableError
 from exporter.http.hosts import Hosts
-from exporter.http.messages import Peer, Response, text_response
+from exporter.http.messages import Response, text_response
 from exporter.http.security import Security
 from exporter.http.users import BusyError, credentials_from_header
 from exporter.metrics.collector import BrokerwireCollector
 from exporter.metrics.exposition import Exposition, choose_format
 from exporter.metrics.families import Reading, is_stale
+from exporter.web.statistics_posts import StatisticsPosts, StatisticsSink
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Executor
 
     from exporter.config.settings import LimitSettings, StatisticsSettings, WebSettings
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
     from exporter.http.messages import Request
     from exporter.metrics.collector import View
     from exporter.snapshot import Snapshot
-
-StatisticsSink = Callable[[bytes, Peer], None]
 
 _LOG = logging.getLogger("brokerwire.web")
 
@@ -123,8 +120,11 @@ class Application:
         self._telemetry_path = settings.telemetry_path
         self._hosts = Hosts(settings.hosts, settings.listen_addresses)
         self._snapshot_source = snapshot_source
-        self._on_statistics = on_statistics if options.statistics.http else None
-        self._most_bytes = options.statistics.max_bytes
+        self._posts = (
+            StatisticsPosts(on_statistics, options.statistics.max_bytes, executor)
+            if on_statistics is not None and options.statistics.http
+            else None
+        )
         self._is_alive = options.is_alive
         self._clock = options.clock
         self._started_at = self._clock()
@@ -142,7 +142,8 @@ class Application:
         """Refuse what may not or cannot be asked, before a body is read."""
         refusal = await self._refusal(request)
         if refusal is None:
-            return self._most_bytes if request.path == _STATISTICS else 0
+            posts = self._posts if request.path == _STATISTICS else None
+            return 0 if posts is None else posts.max_bytes
         return self._finished(request, refusal)
 
     async def respond(self, request: Request, body: bytes) -> Response:
@@ -198,10 +199,10 @@ class Application:
         user_known = bool(self.security.users)
         if user_known and (refusal := await self._unauthorized(request)) is not None:
             return refusal
-        if handler == "other" or (handler == "statistics" and self._on_statistics is None):
+        if handler == "other" or (handler == "statistics" and self._posts is None):
             return text_response(HTTPStatus.NOT_FOUND, "nothing here; / lists what there is")
-        if handler == "statistics":
-            return _statistics_refusal(request, user_known=user_known)
+        if handler == "statistics" and self._posts is not None:
+            return self._posts.refusal(request, user_known=user_known)
         return _reading_refusal(request)
 
     async def _unauthorized(self, request: Request) -> Response | None:
@@ -225,8 +226,8 @@ class Application:
             return self._metrics(request)
         if path == HEALTHY:
             return self._health(snapshot, now)
-        if path == _STATISTICS:
-            return await self._take(request, body)
+        if path == _STATISTICS and self._posts is not None:
+            return await self._posts.take(request, body)
         if snapshot is None:
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE, "not ready: no poll is done yet")
         if path == READY:
@@ -288,38 +289,11 @@ class Application:
             self._documents[path] = (snapshot, stale, body)
         return body
 
-    async def _take(self, request: Request, body: bytes) -> Response:
-        if self._on_statistics is None:
-            raise AssertionError("was refused")
-        loop = asyncio.get_running_loop()
-        try:
-            await loop.run_in_executor(self._executor, self._on_statistics, body, request.peer)
-        except SourceUnavailableError as error:
-            return text_response(HTTPStatus.SERVICE_UNAVAILABLE, str(error), ("Retry-After", "1"))
-        except BrokerwireError as error:
-            return text_response(HTTPStatus.BAD_REQUEST, str(error))
-        return text_response(HTTPStatus.ACCEPTED, "accepted")
-
 
 def _reading_refusal(request: Request) -> Response | None:
     if request.method in _READING:
         return None
     return text_response(HTTPStatus.METHOD_NOT_ALLOWED, "only to be read", ("Allow", "GET, HEAD"))
-
-
-def _statistics_refusal(request: Request, *, user_known: bool) -> Response | None:
-    if request.method != "POST":
-        return text_response(
-            HTTPStatus.METHOD_NOT_ALLOWED, "librdkafka's statistics, by POST", ("Allow", "POST")
-        )
-    # A browser sends Origin with every POST: no page that someone visits may feed the agent.
-    if "origin" in request.headers:
-        return text_response(HTTPStatus.FORBIDDEN, "not for browsers")
-    if not (request.is_local or user_known):
-        return text_response(HTTPStatus.FORBIDDEN, "only from this host, or with a password")
-    if request.headers.get("content-encoding", "identity") != "identity":
-        return text_response(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "plain JSON, not compressed")
-    return None
 
 
 def html_response(body: bytes) -> Response:

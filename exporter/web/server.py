@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from exporter.config.settings import WebSettings
     from exporter.metrics.families import Reading
     from exporter.snapshot import NetworkView, Snapshot
-    from exporter.web.application import StatisticsSink
+    from exporter.web.statistics_posts import StatisticsSink
 
 _LOG = logging.getLogger("brokerwire.web")
 

@@ -123,6 +123,35 @@ def test_a_value_that_cannot_be_right_is_told(setting, words):
             "rollups.kafkaOptions has ssl.keystore.key in clear text",
             id="key",
         ),
+        pytest.param(
+            "rollups.kafkaOptions.ssl\\.key\\.passphrase=hunter2",
+            "rollups.kafkaOptions has ssl.key.passphrase in clear text",
+            id="passphrase",
+        ),
+        pytest.param(
+            "rollups.sparkConf.spark\\.hadoop\\.fs\\.s3a\\.secret\\.key=hunter2",
+            "rollups.sparkConf has spark.hadoop.fs.s3a.secret.key in clear text, which would stand"
+            " in a ConfigMap",
+            id="spark",
+        ),
+        pytest.param(
+            "rollups.env[0].name=AWS_SECRET_ACCESS_KEY,rollups.env[0].value=hunter2",
+            "rollups.env has AWS_SECRET_ACCESS_KEY in clear text",
+            id="environment",
+        ),
+        pytest.param(
+            "config.journal.kafka.bootstrap_servers=k:1,config.journal.kafka.spool_folder=/s,"
+            "config.journal.kafka.client.sasl\\.password=hunter2",
+            "config.journal.kafka.client.sasl.password is a secret in clear text",
+            id="journal",
+        ),
+        pytest.param(
+            "config.brokers.metadata.bootstrap_servers=k:1,"
+            "config.brokers.metadata.client.ssl\\.certificate\\.pem=-----BEGIN PRIVATE KEY-----hunter2",
+            "config.brokers.metadata.bootstrap_servers=k:1,"
+            "config.brokers.metadata.client.ssl.certificate.pem is a secret in clear text",
+            id="PEM",
+        ),
     ],
 )
 def test_a_secret_is_not_repeated(setting, words):
@@ -130,6 +159,20 @@ def test_a_secret_is_not_repeated(setting, words):
     told = refused(*rollups, "rollups.claim=c", setting)
     assert words in told
     assert "hunter2" not in told
+
+
+def test_what_leads_to_a_secret_is_let_through():
+    done = run(
+        tool("helm"),
+        "template",
+        "bw",
+        CHART,
+        "--set=rollups.sparkConf.spark\\.hadoop\\.fs\\.s3a\\.secret\\.key=${env.S3_KEY}",
+        "--set=config.journal.kafka.client.sasl\\.password=file:/run/secrets/password",
+        "--set=config.journal.kafka.client.ssl\\.key\\.location=/run/secrets/key.pem",
+        "--set=config.journal.kafka.bootstrap_servers=k:1,config.journal.kafka.spool_folder=/s",
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_all_of_them_are_told_at_once():

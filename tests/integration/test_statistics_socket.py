@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import queue
@@ -320,3 +321,15 @@ def test_a_flood_of_documents_takes_a_third_of_a_processor_at_most(inlet):
     used = (time.process_time() - begun_cpu) / (time.monotonic() - begun)
     assert not inlet.readings.empty()
     assert used < 0.6
+
+
+def test_small_documents_count_as_one_large_one_does(inlet, monkeypatch):
+    # Each look at this clock finds a millisecond of work: less than any that needs a rest alone.
+    work = itertools.count()
+    monkeypatch.setattr(statistics_socket.time, "thread_time", lambda: next(work) / 1000)
+    begun = time.monotonic()
+    with inlet.connect() as sender:
+        for _ in range(200):
+            sender.sendall(document() + b"\n")
+            inlet.reading()
+    assert time.monotonic() - begun > 200 * 0.001 * 2

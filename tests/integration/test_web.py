@@ -301,6 +301,21 @@ def test_statistics_that_are_not_welcome(headers, status):
     assert taken == []
 
 
+def test_posts_that_cause_much_work_are_told_to_come_back():
+    def work(*_):
+        end = time.thread_time() + 0.3
+        while time.thread_time() < end:
+            pass
+
+    with taking(work) as server:
+        answers = [ask(server, "POST", "/api/v1/statistics", b"{}") for _ in range(6)]
+        statuses = [status for status, _, _ in answers]
+        assert statuses[:2] == [202, 202]
+        assert statuses[-1] == 429
+        assert 1 <= int(answers[-1][1]["Retry-After"]) <= 3
+        assert ask(server, "GET", "/metrics")[0] == 200
+
+
 @pytest.mark.parametrize("chunked", [False, True])
 def test_too_large_a_body_is_refused_with_an_answer(chunked):
     taken = []

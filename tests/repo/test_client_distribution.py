@@ -91,7 +91,7 @@ def test_a_clean_environment_sends_to_a_real_agent(installed, scheme, tmp_path):
             with subprocess.Popen(
                 [installed, "-c", SEND, target], cwd=tmp_path, stdin=subprocess.PIPE
             ) as sender:
-                time.sleep(0.5)
+                time.sleep(2)  # statistics are read with the next poll, within a second
                 try:
                     clients = clients_by_source(address)
                     heard = next((n for name, n in clients.items() if scheme in name), 0)

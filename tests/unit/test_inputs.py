@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import sys
@@ -16,6 +17,15 @@ from exporter.config.settings import SourceSettings
 from exporter.errors import SourceDecodeError
 
 NOW = 1_000.0
+
+
+class Clock:
+    now = NOW
+
+    def __call__(self):
+        return self.now
+
+
 DOCUMENT = (
     Path(__file__).parents[1] / "golden" / "metrics" / "librdkafka-orders.json"
 ).read_bytes()
@@ -128,3 +138,25 @@ def test_statuses_may_be_asked_for_while_clients_come(inputs):
         ended.set()
         thread.join()
         sys.setswitchinterval(switched)
+
+
+def test_statistics_wait_for_the_next_poll_and_cause_none():
+    woken = []
+    made = Inputs(SourceSettings(), (), lambda: woken.append(1), lambda: NOW, lambda: NOW)
+    made.accept_statistics(DOCUMENT)
+    assert (len(made.take()), woken) == (1, [])
+    made.stop()
+
+
+def test_rubbish_is_logged_once_a_minute_however_it_changes(caplog):
+    clock = Clock()
+    made = Inputs(SourceSettings(), (), lambda: None, clock, clock)
+    for number in range(600):
+        clock.now += 0.2
+        with contextlib.suppress(SourceDecodeError):
+            made.accept_statistics(b'{"client_id":%d}' % number if number % 2 else b"{%d" % number)
+        made.accept_statistics(DOCUMENT)
+    made.stop()
+    lines = [record.message for record in caplog.records]
+    assert lines.count("source cannot be read") == 2
+    assert lines.count("source is back") <= 2

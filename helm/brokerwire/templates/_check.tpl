@@ -36,6 +36,16 @@ what is wrong, where, and what to do. No text repeats a value that may be a secr
 {{- end -}}
 {{- $kinds := .Files.Get "files/config-kinds.json" | fromJson -}}
 {{- include "brokerwire.checkConfig" (list $told $kinds "config" "config" .Values.config) -}}
+{{- range $key, $value := .Values.rollups.sparkConf -}}
+{{- if and (include "brokerwire.isSecret" (list $kinds $key $value)) (not (regexMatch "^\\$\\{env[.:]" (toString $value))) -}}
+{{- $_ := set $told "wrong" (append $told.wrong (printf "rollups.sparkConf has %s in clear text, which would stand in a ConfigMap: give it as a variable of rollups.env with valueFrom.secretKeyRef, and write ${env.VARIABLE} here" $key)) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.rollups.env -}}
+{{- if and (hasKey . "value") (include "brokerwire.isSecret" (list $kinds .name .value)) -}}
+{{- $_ := set $told "wrong" (append $told.wrong (printf "rollups.env has %s in clear text, which would stand in the pod: put it into a Secret and write valueFrom.secretKeyRef" .name)) -}}
+{{- end -}}
+{{- end -}}
 {{- with $told.wrong -}}
 {{- fail (printf "\n\n  %s\n" (join "\n  " .)) -}}
 {{- end -}}
@@ -59,6 +69,9 @@ what is wrong, where, and what to do. No text repeats a value that may be a secr
 {{- $value := index . 4 -}}
 {{- if kindIs "map" $value -}}
 {{- range $key, $child := $value -}}
+{{- if and (kindIs "string" $child) (include "brokerwire.isSecret" (list $kinds $key $child)) -}}
+{{- $_ := set $told "wrong" (append $told.wrong (printf "%s.%s is a secret in clear text, which would stand in an annotation of every pod: put it into a file of a mounted Secret and write file:/path" $shown $key)) -}}
+{{- end -}}
 {{- include "brokerwire.checkConfig" (list $told $kinds (printf "%s.%s" $shown $key) (printf "%s.%s" $path $key) $child) -}}
 {{- end -}}
 {{- else if kindIs "slice" $value -}}
@@ -69,6 +82,18 @@ what is wrong, where, and what to do. No text repeats a value that may be a secr
 {{- $kind := get $kinds.kinds (get $kinds.paths $path) -}}
 {{- if not (and (kindIs "string" $value) (regexMatch $kind.pattern $value)) -}}
 {{- $_ := set $told "wrong" (append $told.wrong (printf "%s must be %s, not %s" $shown $kind.words (toJson $value))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Whether a setting holds a secret, by its name or as a private key: "yes" or nothing. Its list: kinds, name, value. */ -}}
+{{- define "brokerwire.isSecret" -}}
+{{- $kinds := index . 0 -}}
+{{- $name := index . 1 -}}
+{{- $value := toString (index . 2) -}}
+{{- if not (hasPrefix "file:" $value) -}}
+{{- if or (contains "PRIVATE KEY" $value) (and (regexMatch $kinds.secret $name) (not (regexMatch $kinds.not_secret $name))) -}}
+yes
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -22,8 +22,9 @@
 {{- if and (eq $rollups.kind "cronjob") (not (regexMatch "^(local(\\[[0-9*]+\\])?|spark://.+)$" $rollups.master)) -}}
 {{- fail (printf "rollups.master is %s: the CronJob runs Spark in its own pod (local[2]) or asks a standalone master (spark://HOST:7077); for executors in pods of their own take rollups.kind=sparkapplication" $rollups.master) -}}
 {{- end -}}
+{{- $kinds := .Files.Get "files/config-kinds.json" | fromJson -}}
 {{- range $key, $value := $rollups.kafkaOptions -}}
-{{- if and (regexMatch "(?i)(password|jaas|secret|keystore\\.key$)" $key) (not (hasPrefix "file:/" $value)) -}}
+{{- if include "brokerwire.isSecret" (list $kinds $key $value) -}}
 {{- fail (printf "rollups.kafkaOptions has %s in clear text, which would stand in the pod's arguments: put it into a Secret, name that in rollups.secrets, and write file:/etc/brokerwire-secrets/NAME/KEY" $key) -}}
 {{- end -}}
 {{- $secret := regexReplaceAll "^(file:)?/etc/brokerwire-secrets/([^/]+)/.*$" $value "${2}" -}}
