@@ -54,24 +54,20 @@ class Tables:
         return int(log.update(False, nothing, nothing).version())
 
     def open(self, name: str, columns: StructType, partition: str | None = None) -> None:
-        """Make an empty table unless it is there; add the columns that an older one lacks."""
-        from delta.tables import DeltaTable
+        """Make an empty table unless it is there; add the columns that an older one lacks.
 
-        def create() -> None:
-            if self.exists(name):
-                return
-            table = DeltaTable.createIfNotExists(self.spark).location(self.path(name))
-            table = table.addColumns(columns)
-            (table.partitionedBy(partition) if partition else table).execute()
+        By appending no rows: CREATE TABLE fails where another writer, or one that was killed, has
+        made the folder and not yet committed.
+        """
 
-        def widen() -> None:
-            if set(columns.names) <= set(self.read(name).columns):
+        def append_nothing() -> None:
+            if self.exists(name) and set(columns.names) <= set(self.read(name).columns):
                 return
             nothing = self.spark.createDataFrame([], columns).write.format("delta").mode("append")
+            nothing = nothing.partitionBy(partition) if partition else nothing
             nothing.option("mergeSchema", "true").save(self.path(name))
 
-        self._retried(create)
-        self._retried(widen)
+        self._retried(append_nothing)
 
     def join(
         self,

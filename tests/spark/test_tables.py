@@ -86,6 +86,21 @@ def test_tables_made_before_a_field_was_added_can_be_made_again(aged):
     assert aged.read("daily").count() == 1
 
 
+def test_a_table_is_made_where_another_writer_has_begun_to(tables, tmp_path):
+    """A writer makes the folder, the log's folder and its files first, and commits them last."""
+    from spark_rollups.schemas import silver_type
+
+    begun = tmp_path / "tables" / "silver"
+    (begun / "_delta_log").mkdir(parents=True)
+    tables.open("silver", silver_type(), "hour")
+    assert tables.read("silver").schema == silver_type()
+
+    (tmp_path / "tables" / "quarantine").mkdir()
+    (tmp_path / "tables" / "quarantine" / "part-0.parquet").write_bytes(b"not committed")
+    tables.open("quarantine", silver_type())
+    assert tables.count("quarantine") == 0
+
+
 def test_who_loses_a_race_for_a_partition_writes_again(spark, tables):
     """The slow one has read before the fast one commits, and commits after it: a sure conflict."""
     from pyspark.sql import functions as F
