@@ -95,9 +95,10 @@ def test_plain_http_gets_no_answer_where_there_is_tls(folder):
 
 
 def test_a_large_page_over_tls(folder):
+    """Larger than the buffers of both ends."""
     with serving(Agent(fleet(40, 20)), web={"config_file": str(write(folder))}) as server:
         _, headers, body = get(server, trusting(AUTHORITY))
-    assert len(body) == int(headers["Content-Length"]) > 1_000_000
+    assert len(body) == int(headers["Content-Length"]) > 500_000
 
 
 @pytest.mark.parametrize("inline", ["cert", "key", "both"])
