@@ -11,11 +11,11 @@ import inspect
 import json
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from exporter.config.secrets import HARMLESS, SENSITIVE
 from exporter.config.settings import Settings
-from exporter.config.values import Kind, kind_of, optional_part
+from exporter.config.values import Kind, hints_of, kind_of, optional_part
 from tools.configuration_reference import field_texts
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def left_over() -> list[Path]:
 
 
 def _section(section: type[Any]) -> dict[str, Any]:
-    hints = get_type_hints(section)
+    hints = hints_of(section)
     texts = field_texts(section)
     properties = {}
     for field in fields(section):
@@ -110,14 +110,14 @@ def _section(section: type[Any]) -> dict[str, Any]:
 
 def _told(section: type[Any], path: str) -> Iterator[tuple[str, Kind]]:
     """Give the place of each value that the chart's template compares; `[]` is any of a list."""
-    hints = get_type_hints(section)
+    hints = hints_of(section)
     for field in fields(section):
         inner, at = hints[field.name], f"{path}.{field.name}"
-        kind = kind_of(inner, field.name)
+        kind = kind_of(inner)
         inner, _ = optional_part(inner)
         if kind is None and get_origin(inner) is tuple:
             inner, at = get_args(inner)[0], f"{at}[]"
-            kind = kind_of(inner, field.name)
+            kind = kind_of(inner)
         if kind is not None and kind.name in _PATTERNS:
             yield at, kind
         elif isinstance(inner, type) and is_dataclass(inner):
@@ -125,7 +125,7 @@ def _told(section: type[Any], path: str) -> Iterator[tuple[str, Kind]]:
 
 
 def _value(hint: Any, name: str) -> dict[str, Any]:
-    kind = kind_of(hint, name)
+    kind = kind_of(hint)
     if kind is not None:
         return _shape(kind, hint)
     inner, _ = optional_part(hint)

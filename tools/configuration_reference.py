@@ -11,11 +11,11 @@ import textwrap
 from dataclasses import MISSING, Field, fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from exporter.config.settings import Settings
 from exporter.config.text import yaml_from_settings
-from exporter.config.values import kind_of, optional_part
+from exporter.config.values import hints_of, kind_of, optional_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,7 @@ def render() -> str:
 
 def _sections(section: type[Any], path: str) -> Iterator[str]:
     """Give one table for each dataclass that has plain keys, the inner ones after the outer."""
-    hints = get_type_hints(section)
+    hints = hints_of(section)
     texts = field_texts(section)
     rows, inner = [], []
     for field in fields(section):
@@ -77,22 +77,22 @@ def _nested(hint: Any) -> tuple[type[Any] | None, str]:
     mark = ""
     if get_origin(inner) is tuple:
         inner, mark = get_args(inner)[0], "[]"
-    is_section = is_dataclass(inner) and kind_of(inner, "") is None
+    is_section = is_dataclass(inner) and kind_of(inner) is None
     return (inner, mark) if isinstance(inner, type) and is_section else (None, "")
 
 
 def _row(field: Field[Any], hint: Any, key: str, text: str) -> str:
-    return f"| `{key}` | {_value_words(hint, field.name)} | {_default(field, hint)} | {text} |"
+    return f"| `{key}` | {_value_words(hint)} | {_default(field, hint)} | {text} |"
 
 
-def _value_words(hint: Any, name: str) -> str:
-    kind = kind_of(hint, name)
+def _value_words(hint: Any) -> str:
+    kind = kind_of(hint)
     if kind is not None:
         return kind.words if kind.name == "choice" else kind.name
     inner, _ = optional_part(hint)
     if get_origin(inner) is tuple:
         item = get_args(inner)[0]
-        item_kind = kind_of(item, name)
+        item_kind = kind_of(item)
         return f"list of {item_kind.name}" if item_kind else "list of sections"
     return "names and texts" if get_origin(inner) is dict else "section"
 
@@ -104,10 +104,10 @@ def _default(field: Field[Any], hint: Any) -> str:
         return "needed"
     if field.default is None or field.default == ():
         return "none"
-    kind = kind_of(hint, field.name)
+    kind = kind_of(hint)
     if kind is not None:
         return f"`{kind.write(field.default)}`".replace('"', "")
-    item = kind_of(get_args(hint)[0], field.name)
+    item = kind_of(get_args(hint)[0])
     return (
         ", ".join(f"`{item.write(value)}`".replace('"', "") for value in field.default)
         if item

@@ -49,7 +49,7 @@ def _value(kind: Kind | None, text: str) -> Any:
 
 def duration(text: str) -> float:
     """Read a flag such as `--for 3s`."""
-    seconds: float = _value(kind_of(float, ""), text)
+    seconds: float = _value(kind_of(float), text)
     return seconds
 
 
@@ -59,11 +59,11 @@ def _label(text: str) -> tuple[str, str]:
         raise argparse.ArgumentTypeError(
             f"must be NAME=VALUE, NAME one of {', '.join(JOURNAL_LABELS)}, not {text!r}"
         )
-    return name, _value(kind_of(str, ""), value)
+    return name, _value(kind_of(str), value)
 
 
 def _ports(text: str) -> PortRange:
-    ports: PortRange = _value(kind_of(PortRange, ""), text)
+    ports: PortRange = _value(kind_of(PortRange), text)
     return ports
 
 

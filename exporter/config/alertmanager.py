@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from exporter.config.types import Url  # noqa: TC001  (read at run time, by `hints_of`)
+
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _PLAIN_URL = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::[0-9]{1,5})?(?:/[\w./~%+-]*)?")
 _RESERVED = ("alertname", "severity")
@@ -53,7 +55,7 @@ def check_credentials(target: HasCredentials) -> None:
 class AlertmanagerTarget:
     """One Alertmanager: each member of a cluster, never a load balancer before them."""
 
-    url: str
+    url: Url
     """Its address without `/api/v2/alerts`; a path prefix belongs to it."""
     timeout: float = 10.0
     """After so long a request is given up, however much has come."""

@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 
 from exporter.config.secrets import check_client
+from exporter.config.types import Size  # noqa: TC001  (read at run time, by `hints_of`)
 
 JOURNAL_LABELS = ("cluster", "kafka_cluster", "namespace", "service", "pod", "node")
 MINUTE_MS = 60_000
@@ -40,7 +41,7 @@ class JournalFileSettings:
 
     path: str
     """The file that is written; full ones stay beside it under `NAME-TIME-SEQ.EXTENSION`."""
-    max_bytes: int = 64 * 1024 * 1024
+    max_bytes: Size = 64 * 1024 * 1024
     """A file that would grow larger is put aside, and a new one begun."""
     max_files: int = 8
     """Files that are kept, the one that is written included; the oldest go."""
@@ -60,7 +61,7 @@ class JournalKafkaSettings:
     """Folder of this agent alone, where records wait until brokers have them."""
     topic: str = "brokerwire-journal"
     """The topic; its messages have `agent_id` as their key."""
-    spool_max_bytes: int = 64 * 1024 * 1024
+    spool_max_bytes: Size = 64 * 1024 * 1024
     """Room for records that wait; beyond it the oldest go, and are counted."""
     flush_timeout: float = 5.0
     """How long SIGTERM waits for brokers; what they do not have by then stays in the spool."""

@@ -10,13 +10,13 @@ __all__ = ["read_section"]
 
 import re
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin
 
 import yaml
 
 from exporter.config.nodes import Problems, shown
 from exporter.config.secrets import may_hold_secret
-from exporter.config.values import Kind, kind_of, optional_part
+from exporter.config.values import Kind, hints_of, kind_of, optional_part
 from exporter.text import printable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def read_section(section: type[_Section], node: yaml.Node, problems: Problems) -
 
 
 def _hints_of(section: type[Any]) -> dict[str, tuple[Field[Any], Any]]:
-    hints = get_type_hints(section)
+    hints = hints_of(section)
     return {field.name: (field, hints[field.name]) for field in fields(section)}
 
 
@@ -67,7 +67,7 @@ class _Reader:
             if key not in known:
                 values[key] = self._unknown(key, tuple(known), key_node, path)
             elif not (_is_null(value_node) and _may_be_empty(known[key][1])):
-                values[key] = self.value(known[key][1], value_node, _join(path, key), key)
+                values[key] = self.value(known[key][1], value_node, _join(path, key))
         missing = [name for name, (field, _) in known.items() if _is_needed(field, lines)]
         for name in missing:
             self.problems.add(_line(node), path, f"needs `{name}`")
@@ -78,14 +78,14 @@ class _Reader:
         except ValueError as error:
             return self._rule(str(error), _line(node), path, lines)
 
-    def value(self, hint: Any, node: yaml.Node, path: str, name: str) -> Any:
+    def value(self, hint: Any, node: yaml.Node, path: str) -> Any:
         """Return one value of the type that the hint asks for, or `_WRONG`."""
-        kind = kind_of(hint, name)
+        kind = kind_of(hint)
         if kind is not None:
             return self._scalar(kind, node, path)
         hint, _ = optional_part(hint)
         if get_origin(hint) is tuple:
-            return self._list(get_args(hint)[0], node, path, name)
+            return self._list(get_args(hint)[0], node, path)
         if get_origin(hint) is dict:
             return self._mapping(node, path)
         return self.section(hint, node, path)
@@ -101,12 +101,11 @@ class _Reader:
             remedy = "" if node.value.isprintable() else "; remove its control characters"
             return self._refuse(node, path, kind.words, remedy)
 
-    def _list(self, hint: Any, node: yaml.Node, path: str, name: str) -> Any:
+    def _list(self, hint: Any, node: yaml.Node, path: str) -> Any:
         if not isinstance(node, yaml.SequenceNode) or node.tag != _TAG_PREFIX + "seq":
             return self._refuse(node, path, _LIST)
         values = [
-            self.value(hint, child, f"{path}[{index}]", name)
-            for index, child in enumerate(node.value)
+            self.value(hint, child, f"{path}[{index}]") for index, child in enumerate(node.value)
         ]
         return _WRONG if any(value is _WRONG for value in values) else tuple(values)
 
@@ -114,7 +113,7 @@ class _Reader:
         if not isinstance(node, yaml.MappingNode) or node.tag != _TAG_PREFIX + "map":
             return self._refuse(node, path, _SECTION)
         values = {
-            key: self.value(str, value_node, _join(path, key), "")
+            key: self.value(str, value_node, _join(path, key))
             for key, _, value_node in self._items(node, path)
         }
         return _WRONG if any(value is _WRONG for value in values.values()) else values

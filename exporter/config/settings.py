@@ -45,6 +45,13 @@ from exporter.config.journal import (
 )
 from exporter.config.networks import NetworkSettings
 from exporter.config.secrets import check_client, check_url
+from exporter.config.types import (  # noqa: TC001  (read at run time, by `hints_of`)
+    BrokerId,
+    FileMode,
+    Port,
+    Size,
+    Url,
+)
 
 HIGHEST_PORT = 65535
 LARGEST_PAGE = 16 * 1024 * 1024
@@ -95,11 +102,11 @@ class PollSettings:
 class KnownBroker:
     """A broker that the operator names; a `host` that is a name is looked up again and again."""
 
-    id: int
+    id: BrokerId
     """The broker's id (`node.id`)."""
     host: str
     """Its advertised name or address."""
-    port: int
+    port: Port
     """Its advertised port."""
 
 
@@ -212,7 +219,7 @@ class JavaSourceSettings:
 
     name: str
     """What the agent calls this source, in the label `source`."""
-    url: str
+    url: Url
     """The page: http or https, without user or password."""
     format: Literal["auto", "prometheus", "jolokia"] = "auto"
     """What the page speaks; `auto` looks at the answer."""
@@ -220,7 +227,7 @@ class JavaSourceSettings:
     """Time between two reads; a read costs the client's JVM some 20 ms."""
     timeout: float = 2.0
     """After so long a read is given up, however much has come."""
-    max_bytes: int = 2 * 1024 * 1024
+    max_bytes: Size = 2 * 1024 * 1024
     """A larger answer is refused; 16MiB at most. Reading may take 20 times as much memory."""
     username: str | None = None
     """User of basic authentication."""
@@ -249,11 +256,11 @@ class StatisticsSettings:
     """Accept `POST /api/v1/statistics` from this host (or with authentication)."""
     unix_socket: str | None = None
     """Path of a Unix socket that accepts statistics; off unless it is named."""
-    unix_socket_mode: int = 0o660
+    unix_socket_mode: FileMode = 0o660
     """Who may send there: 0660 the agent's uid and group, 0666 whoever reaches the path."""
     files: tuple[str, ...] = ()
     """Files that clients write their statistics to; shell patterns are allowed."""
-    max_bytes: int = 2 * 1024 * 1024
+    max_bytes: Size = 2 * 1024 * 1024
     """A larger document is refused; 4MiB at most. 1,000 partitions make a document of 1 MiB."""
     stale_after: float = 60.0
     """A client that sent nothing for so long is forgotten."""
@@ -308,7 +315,7 @@ class LimitSettings:
     """Clients that get series of their own; the rest adds up as `other`."""
     series: int = 10_000
     """Series of one scrape; the rest adds up as `other`."""
-    label_bytes: int = 128
+    label_bytes: Size = 128
     """A longer label value is cut."""
     connections: int = 50_000
     """Connections that are followed at most."""

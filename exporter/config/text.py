@@ -10,9 +10,9 @@ __all__ = ["yaml_from_settings"]
 
 import json
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args
 
-from exporter.config.values import kind_of, optional_part
+from exporter.config.values import hints_of, kind_of, optional_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ def yaml_from_settings(settings: Settings) -> str:
 
 
 def _section_lines(section: Any) -> Iterator[str]:
-    hints = get_type_hints(type(section))
+    hints = hints_of(type(section))
     for field in fields(section):
         value = getattr(section, field.name)
         if value is not None:
@@ -36,7 +36,7 @@ def _section_lines(section: Any) -> Iterator[str]:
 
 
 def _lines(hint: Any, name: str, value: Any) -> Iterator[str]:
-    kind = kind_of(hint, name)
+    kind = kind_of(hint)
     if kind is not None:
         yield f"{name}: {kind.write(value)}"
     elif is_dataclass(value):
@@ -52,11 +52,11 @@ def _lines(hint: Any, name: str, value: Any) -> Iterator[str]:
         yield f"{name}:"
         item_hint = get_args(optional_part(hint)[0])[0]
         for item in value:
-            yield from (_INDENT + line for line in _item_lines(item_hint, name, item))
+            yield from (_INDENT + line for line in _item_lines(item_hint, item))
 
 
-def _item_lines(hint: Any, name: str, item: Any) -> Iterator[str]:
-    kind = kind_of(hint, name)
+def _item_lines(hint: Any, item: Any) -> Iterator[str]:
+    kind = kind_of(hint)
     if kind is not None:
         yield f"- {kind.write(item)}"
         return

@@ -1,23 +1,33 @@
 """How one value of the file is written: what is accepted, what it becomes, how it is shown.
 
-The kind of a value follows from the type hint and the name of its field in `config.settings`,
-so that there is no second list of keys. A kind reads text and writes it back:
+The kind of a value follows from the type hint of its field in `config.settings`, so that there is
+no second list of keys. A kind reads text and writes it back:
 `kind.parse(kind.write(value)) == value`.
 """
 
 from __future__ import annotations
 
-__all__ = ["Kind", "kind_of", "optional_part"]
+__all__ = ["Kind", "hints_of", "kind_of", "optional_part"]
 
 import json
 import re
 from dataclasses import dataclass
 from decimal import Decimal
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from urllib.parse import urlsplit
 
 from exporter.config.settings import HIGHEST_PORT, PortRange
+from exporter.config.types import Form
 from exporter.text import written_duration
 
 if TYPE_CHECKING:
@@ -61,18 +71,21 @@ def optional_part(hint: Any) -> tuple[Any, bool]:
     return hint, False
 
 
-def kind_of(hint: Any, name: str) -> Kind | None:
+def hints_of(section: type[Any]) -> dict[str, Any]:
+    """Return the type hints of a section's fields, with the form in which each is written."""
+    return get_type_hints(section, include_extras=True)
+
+
+def kind_of(hint: Any) -> Kind | None:
     """Return how a field is written; None where it is a section, a list or a mapping."""
     inner, optional = optional_part(hint)
     if get_origin(inner) is Literal:
         return _choice(get_args(inner))
+    if get_origin(inner) is Annotated:
+        return _FORMS[get_args(inner)[1]]
     if inner is float:
         return _LIMIT if optional else _DURATION
-    if inner is int:
-        return _INTEGERS.get("bytes" if name.endswith("bytes") else name, _COUNT)
-    if inner is str:
-        return _URL if name == "url" else _TEXT
-    return {bool: _SWITCH, PortRange: _PORTS}.get(inner)
+    return {int: _COUNT, str: _TEXT, bool: _SWITCH, PortRange: _PORTS}.get(inner)
 
 
 def _duration(text: str) -> float:
@@ -181,28 +194,35 @@ _COUNT = Kind(
     _whole(1, LARGEST_NUMBER),
     str,
 )
-_INTEGERS = {
-    "bytes": Kind("size", "a size such as 64KiB or 16MiB", _STRING, _size, _size_text),
-    "port": Kind(
+_FORMS = {
+    Form.SIZE: Kind("size", "a size such as 64KiB or 16MiB", _STRING, _size, _size_text),
+    Form.PORT: Kind(
         "port",
         f"a port, a whole number from 1 to {HIGHEST_PORT}",
         _NUMBER,
         _whole(1, HIGHEST_PORT),
         str,
     ),
-    "id": Kind(
+    Form.BROKER_ID: Kind(
         "number",
         "a whole number from 0 to 2147483647",
         _NUMBER,
         _whole(0, 2**31 - 1),
         str,
     ),
-    "unix_socket_mode": Kind(
+    Form.FILE_MODE: Kind(
         "file mode",
         "a file mode for reading and writing, from 0600 to 0666 in octal digits",
         _STRING | _NUMBER,
         _mode,
         lambda mode: f'"{mode:04o}"',
+    ),
+    Form.URL: Kind(
+        "URL",
+        "an http:// or https:// URL without user and password",
+        _STRING,
+        _url,
+        _quoted,
     ),
 }
 _PORTS = Kind(
@@ -216,10 +236,3 @@ _SWITCH = Kind(
     lambda switch: "true" if switch else "false",
 )
 _TEXT = Kind("text", "text", _STRING, _text, _quoted)
-_URL = Kind(
-    "URL",
-    "an http:// or https:// URL without user and password",
-    _STRING,
-    _url,
-    _quoted,
-)

@@ -3,7 +3,7 @@
 import string
 import time
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Literal, get_args, get_origin
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from exporter.config.files import settings_from_text
 from exporter.config.settings import PortRange, Settings
 from exporter.config.text import yaml_from_settings
-from exporter.config.values import kind_of, optional_part
+from exporter.config.types import Form, Size
+from exporter.config.values import hints_of, kind_of, optional_part
 from exporter.errors import ConfigError
 
 KEYS = ["poll", "interval", "brokers", "ports", "known", "id", "host", "sources", "java", "url"]
@@ -73,38 +74,42 @@ def test_any_text_is_settings_or_a_config_error(text):
     assert_settings_or_problems(text)
 
 
-def values_for(hint, name):
+def values_for(hint):
     """Values of one field, as a file could set them."""
     inner, optional = optional_part(hint)
-    values = _values(inner, name, optional=optional)
+    values = _values(inner, optional=optional)
     return st.none() | values if optional else values
 
 
-def _values(hint, name, *, optional):
+def _values(hint, *, optional):
     if get_origin(hint) is Literal:
         return st.sampled_from(get_args(hint))
     if get_origin(hint) is tuple:
-        return st.lists(values_for(get_args(hint)[0], name), max_size=3).map(tuple)
+        return st.lists(values_for(get_args(hint)[0]), max_size=3).map(tuple)
     if get_origin(hint) is dict:
         return st.dictionaries(st.text("abc.", min_size=1, max_size=8), TEXT, max_size=3)
     simple = {
         float: st.integers(10_000, 10**12).map(lambda micro: micro / 1e6),
-        int: INTEGERS.get(name, st.integers(1, 10**9)),
+        int: st.integers(1, 10**9),
         bool: st.booleans(),
-        str: st.sampled_from(["http://127.0.0.1:9404/a", "https://b"]) if name == "url" else TEXT,
+        str: TEXT,
         PortRange: st.tuples(st.integers(1, 65535), st.integers(0, 9)).map(
             lambda pair: PortRange(pair[0], min(65535, sum(pair)))
         ),
     }
+    if get_origin(hint) is Annotated:
+        return FORMS[get_args(hint)[1]]
     if hint is float and optional:
         return st.just(0.0) | simple[float]
     return simple[hint] if hint in simple else sections(hint)
 
 
-INTEGERS = {
-    "port": st.integers(1, 65535),
-    "id": st.integers(1, 65535),
-    "unix_socket_mode": st.sampled_from([0o600, 0o620, 0o622, 0o660, 0o666]),
+FORMS = {
+    Form.SIZE: st.integers(1, 10**9),
+    Form.PORT: st.integers(1, 65535),
+    Form.BROKER_ID: st.integers(0, 2**31 - 1),
+    Form.FILE_MODE: st.sampled_from([0o600, 0o620, 0o622, 0o660, 0o666]),
+    Form.URL: st.sampled_from(["http://127.0.0.1:9404/a", "https://b"]),
 }
 TEXT = st.text(max_size=20, min_size=1).filter(str.isprintable)
 
@@ -118,9 +123,9 @@ def _made(section, values):
 
 
 def sections(section):
-    hints = get_type_hints(section)
+    hints = hints_of(section)
     needed = {f.name for f in fields(section) if f.default is f.default_factory is MISSING}
-    strategies = {name: values_for(hint, name) for name, hint in hints.items()}
+    strategies = {name: values_for(hint) for name, hint in hints.items()}
     made = st.fixed_dictionaries(
         {name: strategies[name] for name in needed},
         optional={name: strategies[name] for name in strategies if name not in needed},
@@ -136,13 +141,13 @@ def test_what_is_written_reads_back(settings):
 
 @given(st.floats(0.000001, 86400 * 366, exclude_min=True).map(lambda value: round(value, 6)))
 def test_a_duration_reads_back(seconds):
-    kind = kind_of(float, "interval")
+    kind = kind_of(float)
     assert seconds == kind.parse(kind.write(seconds))
 
 
 @given(st.integers(1, 10**9))
 def test_a_size_reads_back(size):
-    kind = kind_of(int, "max_bytes")
+    kind = kind_of(Size)
     assert size == kind.parse(kind.write(size))
 
 

@@ -1,4 +1,9 @@
-"""The commands of the README and of docs/fleet.md, as they are written, from a clean folder."""
+"""The rollups' commands of the README and of docs/fleet.md as written, from a clean folder.
+
+On demand, since `batch` over a simulated day takes minutes of Spark, which the other tests of
+`batch` and `report` already take. The commands that need no Spark are run every time, by
+`tests/integration/test_commands_of_docs.py`.
+"""
 
 from __future__ import annotations
 

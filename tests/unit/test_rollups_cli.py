@@ -203,6 +203,7 @@ def test_what_is_told_of_an_error_holds_no_secret(fails, capsys, text):
     assert "[hidden]" in err or "sasl.jaas.config among" in err
 
 
+@pytest.mark.spark
 def test_a_secret_that_came_from_a_file_is_hidden_too(monkeypatch, capsys, tmp_path):
     (tmp_path / "jaas").write_text(JAAS, "utf-8")
 
