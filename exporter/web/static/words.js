@@ -1,5 +1,5 @@
 // Figures as people read them: the same words as the terminal's. Missing is a dash, never a zero.
-export const NOTHING = "–";
+export const NOTHING = "-";
 
 export function duration(seconds) {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return NOTHING;
