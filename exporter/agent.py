@@ -30,6 +30,7 @@ from exporter.processes.descriptors import holds_inode
 from exporter.processes.open_files import OpenFilesWatch
 from exporter.processes.owners import OwnerLadder
 from exporter.snapshot import BrokerLimits, PollStatus, Snapshot
+from exporter.totals.recorder import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -133,6 +134,7 @@ class Agent:
         self._events_lost = 0
         self._error: str | None = None
         self._finder = Finder(settings.classes, self._limits, thresholds)
+        self._recorder = Recorder()
 
     # ---- life ---------------------------------------------------------------------------------
 
@@ -357,6 +359,7 @@ class Agent:
         open_files = self._open_files.of(
             tracked.owner for tracked in engine.tracker.connections.values()
         )
+        findings = self._finder.find(engine, totals, sources, open_files, kernel.at)
         return Snapshot(
             at=kernel.at,
             wall_time=self._wall_clock(),
@@ -366,7 +369,7 @@ class Agent:
             expected=engine.counts.expected,
             timings=engine.timings,
             totals=totals,
-            findings=self._finder.find(engine, totals, sources, open_files, kernel.at),
+            findings=findings,
             sources=sources,
             poll=PollStatus(
                 polls=self._polls,
@@ -386,6 +389,9 @@ class Agent:
             open_files=open_files,
             broker_limits=self._limits,
             process_clients=engine.process_clients,
+            history=self._recorder.take(
+                kernel.at, engine.counts.by_class, engine.counts.expected, totals, findings
+            ),
         )
 
     def _capabilities(self, kernel: KernelReading) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from exporter.history import History
 from exporter.model import ConnectionClass
 
 if TYPE_CHECKING:
@@ -255,6 +256,7 @@ class Snapshot:
     open_files: Mapping[str, OpenFiles] = field(default_factory=dict)
     broker_limits: BrokerLimits = field(default_factory=BrokerLimits)
     process_clients: tuple[ProcessClients, ...] = ()
+    history: History = field(default_factory=History)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,9 @@ _DOCUMENTS = (
     "connections_document",
     "findings_document",
     "sources_document",
+    "history_document",
+    "classes_document",
+    "changes_document",
     "networks_document",
 )
 

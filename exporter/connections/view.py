@@ -7,7 +7,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["Connections", "Timings", "View"]
+__all__ = ["Connections", "Timings", "View", "connection_at"]
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -64,13 +64,18 @@ class Connections(Sequence[Connection]):
         self._at = at
         self._made: tuple[Connection, ...] | None = None
 
+    @property
+    def views(self) -> Sequence[View]:
+        """What the connections are made of: the same object while nothing happens to one."""
+        return self._views
+
     @overload
     def __getitem__(self, index: int) -> Connection: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[Connection]: ...
     def __getitem__(self, index: int | slice) -> Connection | Sequence[Connection]:
         if self._made is None:
-            self._made = tuple(_connection(view, self._at) for view in self._views)
+            self._made = tuple(connection_at(view, self._at) for view in self._views)
         return self._made[index]
 
     def __len__(self) -> int:
@@ -133,7 +138,8 @@ def _seconds(microseconds: int | None) -> float | None:
     return None if microseconds is None else microseconds / 1e6
 
 
-def _connection(view: View, at: float) -> Connection:
+def connection_at(view: View, at: float) -> Connection:
+    """Say of a connection what there is to read of it at some moment."""
     reading, verdict, attribution = view.reading, view.verdict, view.attribution
     info = reading.info
     waited = at - view.looked_at

@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["MEANINGS", "Explanation", "explain", "recommendation_of_class"]
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ class Explanation:
     recommendation: str
 
 
-_MEANING = {
+MEANINGS = {
     ConnectionClass.GHOST: "leaked descriptor of a dead socket, not shown by ss or netstat",
     ConnectionClass.HALF_CLOSED: "half closed (CLOSE_WAIT): the broker closed it, the client did"
     " not",
@@ -61,7 +61,7 @@ def explain(connection: Connection) -> Explanation:
     closes = connection.close_expected
     if connection.closes_in_seconds is not None:
         closes += f" (in {connection.closes_in_seconds:.0f} s if it stays idle)"
-    meaning = _MEANING[connection_class]
+    meaning = MEANINGS[connection_class]
     if connection.role is not Role.UNKNOWN and connection.role != connection_class.value:
         meaning += f"; opened as {connection.role}"
     evidence = connection.evidence
@@ -73,13 +73,16 @@ def explain(connection: Connection) -> Explanation:
     return Explanation(connection, meaning, evidence, closes, _recommendation(connection))
 
 
+def recommendation_of_class(connection_class: ConnectionClass) -> str | None:
+    """Return what to do about connections of a class; None where nothing is to be done."""
+    remedy = remedy_of(connection_class)
+    if remedy is None and connection_class is ConnectionClass.UNKNOWN:
+        return _OF_UNKNOWN
+    return remedy
+
+
 def _recommendation(connection: Connection) -> str:
     connection_class = connection.connection_class
-    remedy = remedy_of(connection_class)
-    if remedy is not None:
-        return remedy
-    if connection_class is ConnectionClass.UNKNOWN:
-        return _OF_UNKNOWN
     if connection_class is ConnectionClass.BOOTSTRAP and connection.library is Library.JAVA:
         return _OF_BOOTSTRAP
-    return _NOTHING
+    return recommendation_of_class(connection_class) or _NOTHING

@@ -5,8 +5,8 @@ from __future__ import annotations
 __all__ = ["Allowance", "Bounds", "Conversation", "Phase"]
 
 import asyncio
-import contextlib
 import time
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
@@ -17,6 +17,8 @@ import h11
 from exporter.http.messages import Peer, Request, Response, text_response
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from exporter.http.messages import App
     from exporter.http.streams import Stream
 
@@ -48,6 +50,7 @@ class Phase(StrEnum):
     BODY = "body"
     WORK = "work"
     WRITE = "write"
+    STREAM = "stream"
     IDLE = "idle"
 
 
@@ -211,13 +214,10 @@ class Conversation:
 
     async def _send(self, response: Response, *, close: bool) -> None:
         self.enter(Phase.WRITE)
-        headers = [
-            ("Content-Type", response.content_type),
-            ("Content-Length", str(len(response.body))),
-            ("Date", _date()),
-            *response.headers,
-        ]
-        if close:
+        headers = [("Content-Type", response.content_type), ("Date", _date()), *response.headers]
+        if response.stream is None:
+            headers.append(("Content-Length", str(len(response.body))))
+        if close or response.stream is not None:
             headers.append(("Connection", "close"))
         head = self._http.send(
             h11.Response(
@@ -226,6 +226,9 @@ class Conversation:
                 reason=HTTPStatus(response.status).phrase,
             )
         )
+        if response.stream is not None:
+            await self._send_stream(head or b"", response.stream)
+            return
         body = b"" if self._method == "HEAD" else response.body
         if body:
             self._http.send_with_data_passthrough(h11.Data(data=body))
@@ -234,6 +237,24 @@ class Conversation:
             await self._write((head or b"") + body[:_CHUNK])
             for start in range(_CHUNK, len(body), _CHUNK):
                 await self._write(body[start : start + _CHUNK])
+
+    async def _send_stream(self, head: bytes, stream: AsyncGenerator[bytes]) -> None:
+        """Send parts as they come; a peer that does not take one in time has lost the rest."""
+        async with aclosing(stream):
+            async with asyncio.timeout(self._bounds.write_seconds):
+                await self._write(head)
+            self.enter(Phase.STREAM)
+            if self._method == "HEAD":
+                self._http.send(h11.EndOfMessage())
+                return
+            async for part in stream:
+                self.enter(Phase.WRITE)
+                data = self._http.send(h11.Data(data=part)) or b""
+                async with asyncio.timeout(self._bounds.write_seconds):
+                    for start in range(0, len(data), _CHUNK):
+                        await self._write(data[start : start + _CHUNK])
+                self.enter(Phase.STREAM)
+            await self._write(self._http.send(h11.EndOfMessage()))
 
     async def _write(self, data: bytes | None) -> None:
         await self._stream.write(data or b"")
@@ -249,7 +270,7 @@ class Conversation:
 
     async def _linger(self) -> None:
         """Let the other side finish: closing over unread bytes would reset away the response."""
-        with contextlib.suppress(TimeoutError, OSError):
+        with suppress(TimeoutError, OSError):
             async with asyncio.timeout(_LINGER_SECONDS):
                 await self._stream.finish()
                 await self._stream.discard(_LINGER_BYTES)

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
 
 class Peer(NamedTuple):
@@ -35,12 +35,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """One response; the server adds what every response has."""
+    """One response; the server adds what every response has.
+
+    A `stream` takes the place of `body`: its parts are sent as they come, until it or the
+    connection ends.
+    """
 
     status: int = HTTPStatus.OK
     body: bytes = b""
     content_type: str = "text/plain; charset=utf-8"
     headers: tuple[tuple[str, str], ...] = ()
+    stream: AsyncGenerator[bytes] | None = None
 
 
 def text_response(status: int, text: str, *headers: tuple[str, str]) -> Response:

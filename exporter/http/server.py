@@ -42,6 +42,8 @@ _ACCEPTED_AT_ONCE = 4
 # the kernel's queue, in order; WORK is ours, and is left alone.
 _PATIENCE_SECONDS = {
     Phase.IDLE: 0.0,
+    # Whoever watches a page asks again by itself.
+    Phase.STREAM: 0.0,
     Phase.HEAD: 0.03,
     Phase.HANDSHAKE: 0.1,
     Phase.BODY: 1.0,

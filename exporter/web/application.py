@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 __all__ = [
+    "ASSETS",
     "DOCUMENTS",
     "HEALTHY",
     "JSON",
     "READY",
+    "STREAM",
     "Application",
     "Options",
     "html_response",
@@ -28,6 +30,7 @@ from exporter.http.users import BusyError, credentials_from_header
 from exporter.metrics.collector import BrokerwireCollector
 from exporter.metrics.exposition import Exposition, choose_format
 from exporter.metrics.families import Reading, is_stale
+from exporter.web.assets import asset_names, asset_response
 from exporter.web.statistics_posts import StatisticsPosts, StatisticsSink
 
 if TYPE_CHECKING:
@@ -39,11 +42,14 @@ if TYPE_CHECKING:
     from exporter.http.messages import Request
     from exporter.metrics.collector import View
     from exporter.snapshot import Snapshot
+    from exporter.web.live import Feeds
 
 _LOG = logging.getLogger("brokerwire.web")
 
 HEALTHY, READY = "/-/healthy", "/-/ready"
+STREAM = "/api/v1/stream"
 _STATISTICS = "/api/v1/statistics"
+ASSETS = "/assets/"
 JSON = "application/json"
 # A snapshot is followed by the next within an interval; ten, and at least this, are no hiccup.
 _DEAD_INTERVALS = 10.0
@@ -81,10 +87,26 @@ def _sources(snapshot: Snapshot, stale: bool) -> bytes:  # noqa: FBT001
     return encode(sources_document(snapshot, stale=stale))
 
 
+def _history(snapshot: Snapshot, stale: bool) -> bytes:  # noqa: FBT001
+    from exporter.web.document import encode
+    from exporter.web.history_document import history_document
+
+    return encode(history_document(snapshot, stale=stale))
+
+
+def _classes(*_: object) -> bytes:
+    from exporter.web.document import encode
+    from exporter.web.history_document import classes_document
+
+    return encode(classes_document())
+
+
 DOCUMENTS: dict[str, Callable[[Snapshot, bool], bytes]] = {
     "/api/v1/connections": _connections,
     "/api/v1/findings": _findings,
     "/api/v1/sources": _sources,
+    "/api/v1/history": _history,
+    "/api/v1/classes": _classes,
 }
 
 
@@ -137,6 +159,7 @@ class Application:
         )
         self._documents: dict[str, tuple[Snapshot, bool, bytes]] = {}
         self._requests: Counter[tuple[str, str]] = Counter()
+        self._feeds: Feeds | None = None
 
     async def admit(self, request: Request) -> Response | int:
         """Refuse what may not or cannot be asked, before a body is read."""
@@ -165,6 +188,7 @@ class Application:
             body=response.body,
             content_type=response.content_type,
             headers=tuple(headers.items()),
+            stream=response.stream,
         )
 
     def _readings(self) -> list[Reading]:
@@ -177,8 +201,10 @@ class Application:
         """Name a path from a closed set: what is asked for must not become a label."""
         if path == self._telemetry_path:
             return "metrics"
-        if path in DOCUMENTS:
+        if path in DOCUMENTS or path == STREAM:
             return "api"
+        if path.startswith(ASSETS):
+            return "page" if path.removeprefix(ASSETS) in asset_names() else "other"
         names = {"/": "page", _STATISTICS: "statistics", HEALTHY: "health", READY: "health"}
         return names.get(path, "other")
 
@@ -228,11 +254,28 @@ class Application:
             return self._health(snapshot, now)
         if path == _STATISTICS and self._posts is not None:
             return await self._posts.take(request, body)
+        if path.startswith(ASSETS):
+            return asset_response(path.removeprefix(ASSETS))
         if snapshot is None:
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE, "not ready: no poll is done yet")
         if path == READY:
             return text_response(HTTPStatus.OK, "ready")
+        if path == STREAM:
+            return self.events("", self._snapshot_source)
         return await self._document(path, snapshot, stale=is_stale(snapshot, now))
+
+    def events(self, name: str, source: Callable[[], Snapshot | None]) -> Response:
+        """Answer with what is there and whatever changes, until one side has had enough."""
+        if self._feeds is None:
+            from exporter.web.live import Feeds
+
+            self._feeds = Feeds(self._clock, self._executor)
+        stream = self._feeds.join(name, source)
+        if stream is None:
+            return text_response(
+                HTTPStatus.SERVICE_UNAVAILABLE, "too many are watching", ("Retry-After", "10")
+            )
+        return Response(stream=stream, content_type="text/event-stream")
 
     def _views(self) -> Sequence[View]:
         """Return what there is to show of clients."""
@@ -297,8 +340,8 @@ def _reading_refusal(request: Request) -> Response | None:
 
 
 def html_response(body: bytes) -> Response:
-    """Answer with a page, which may run no script and load nothing but its own."""
-    from exporter.web.page import page_policy
+    """Answer with a page, which may load and run nothing but its own."""
+    from exporter.web.page import PAGE_POLICY
 
-    policy = ("Content-Security-Policy", page_policy())
+    policy = ("Content-Security-Policy", PAGE_POLICY)
     return Response(body=body, content_type="text/html; charset=utf-8", headers=(policy,))

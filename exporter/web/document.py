@@ -7,30 +7,27 @@ from __future__ import annotations
 
 __all__ = [
     "SCHEMA_VERSION",
+    "connection_fields",
     "connections_document",
     "encode",
     "encode_connections",
     "findings_document",
+    "sections",
     "sources_document",
+    "summary",
 ]
 
 import json
-import math
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import exporter
 from exporter.model import ConnectionClass
+from exporter.web.fields import SCHEMA_VERSION, Document, envelope, number, plain, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from exporter.model import Connection
     from exporter.snapshot import ClientBroker, Finding, ProcessClients, Snapshot, SourceStatus
-
-SCHEMA_VERSION = 1
-
-Document = dict[str, Any]
 
 
 def connections_document(
@@ -42,30 +39,35 @@ def connections_document(
     """
     listed = snapshot.connections if only is None else only
     return {
-        **_envelope(snapshot, stale=stale),
-        "summary": _summary(snapshot),
-        "connections": [_connection(each) for each in listed],
-        "expected": [_expected(snapshot, pair) for pair in _pairs(snapshot)],
+        **envelope(snapshot, stale=stale),
+        "summary": summary(snapshot),
+        "connections": [connection_fields(each) for each in listed],
         "clients": list(_clients(snapshot)),
-        "findings": [_finding(each) for each in snapshot.findings],
-        "sources": [_source(each) for each in snapshot.sources],
-        "processes": _processes(snapshot),
-        "process_clients": [_process_clients(each) for each in snapshot.process_clients],
-        "broker_limits": snapshot.broker_limits._asdict(),
-        "agent": _agent(snapshot),
+        **dict(sections(snapshot)),
     }
+
+
+def sections(snapshot: Snapshot) -> Iterator[tuple[str, Any]]:
+    """Give the parts of the document beside connections and what follows from them, by name."""
+    yield "expected", [_expected(snapshot, pair) for pair in _pairs(snapshot)]
+    yield "findings", [_finding(each) for each in snapshot.findings]
+    yield "sources", [_source(each) for each in snapshot.sources]
+    yield "processes", _processes(snapshot)
+    yield "process_clients", [_process_clients(each) for each in snapshot.process_clients]
+    yield "broker_limits", snapshot.broker_limits._asdict()
+    yield "agent", _agent(snapshot)
 
 
 def findings_document(snapshot: Snapshot, *, stale: bool = False) -> Document:
     """Describe what somebody should change."""
     findings = [_finding(each) for each in snapshot.findings]
-    return {**_envelope(snapshot, stale=stale), "findings": findings}
+    return {**envelope(snapshot, stale=stale), "findings": findings}
 
 
 def sources_document(snapshot: Snapshot, *, stale: bool = False) -> Document:
     """Describe how the agent comes by its figures."""
     sources = [_source(each) for each in snapshot.sources]
-    return {**_envelope(snapshot, stale=stale), "sources": sources, "agent": _agent(snapshot)}
+    return {**envelope(snapshot, stale=stale), "sources": sources, "agent": _agent(snapshot)}
 
 
 def encode(document: Document) -> bytes:
@@ -84,7 +86,7 @@ def encode_connections(snapshot: Snapshot, *, stale: bool = False) -> bytes:
     before, mark, after = rest.partition(b'"connections":[')
     body = bytearray(before + mark)
     for each in snapshot.connections:
-        body += _dumped(_connection(each))
+        body += _dumped(connection_fields(each))
         body += b","
     if body.endswith(b","):
         del body[-1]
@@ -95,33 +97,8 @@ def _dumped(document: Document) -> bytes:
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _envelope(snapshot: Snapshot, *, stale: bool) -> Document:
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "version": exporter.__version__,
-        "time": _time(snapshot.wall_time),
-        "interval_seconds": snapshot.interval_seconds,
-        "stale": stale,
-    }
-
-
-def _time(seconds: float) -> str:
-    text = datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
-
-
-def _text(value: str | None) -> str | None:
-    """Spell out the bytes of a name that is not UTF-8: half a surrogate pair is not JSON."""
-    if value is None or value.isascii():
-        return value
-    return value.encode(errors="backslashreplace").decode()
-
-
-def _number(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _connection(each: Connection) -> Document:
+def connection_fields(each: Connection) -> Document:
+    """Describe one connection."""
     return {
         "cookie": str(each.cookie),  # 64 bits, of which a JavaScript number holds 53
         "local": str(each.local),
@@ -130,37 +107,37 @@ def _connection(each: Connection) -> Document:
         "class": each.connection_class,
         "role": each.role,
         "confidence": each.confidence,
-        "evidence": [_text(line) for line in each.evidence],
+        "evidence": [plain(line) for line in each.evidence],
         "pid": each.owner.pid,
-        "process": _text(each.owner.name),
+        "process": plain(each.owner.name),
         "owner_rung": each.owner.rung,
         "uid": each.owner.uid,
         "cgroup_id": each.owner.cgroup_id,
-        "client_id": _text(each.client_id),
+        "client_id": plain(each.client_id),
         "client_kind": each.client_kind,
-        "client_instance": _text(each.client_instance) or None,
+        "client_instance": plain(each.client_instance) or None,
         "library": each.library,
-        "node_id": _text(each.node_id),
+        "node_id": plain(each.node_id),
         "broker_id": each.broker_id,
         "broker": each.broker,
         "useful": each.useful,
-        "equals": [_text(node) for node in each.equals],
-        "age_seconds": _number(each.age_seconds),
+        "equals": [plain(node) for node in each.equals],
+        "age_seconds": number(each.age_seconds),
         "age_is_exact": each.age_is_exact,
-        "idle_seconds": _number(each.idle_seconds),
+        "idle_seconds": number(each.idle_seconds),
         "outgoing_bytes": each.outgoing_bytes,
         "incoming_bytes": each.incoming_bytes,
         "send_queue": each.send_queue,
         "receive_queue": each.receive_queue,
         "retransmits_total": each.retransmits_total,
-        "rtt_seconds": _number(each.rtt_seconds),
-        "source": _text(each.source),
+        "rtt_seconds": number(each.rtt_seconds),
+        "source": plain(each.source),
         "expected_rule": each.expected_rule,
-        "close_expected": _text(each.close_expected),
-        "closes_in_seconds": _number(each.closes_in_seconds),
-        "unanswered_seconds": _number(each.unanswered_seconds),
-        "unused_seconds": _number(each.unused_seconds),
-        "idle_limit_seconds": _number(each.idle_limit_seconds),
+        "close_expected": plain(each.close_expected),
+        "closes_in_seconds": number(each.closes_in_seconds),
+        "unanswered_seconds": number(each.unanswered_seconds),
+        "unused_seconds": number(each.unused_seconds),
+        "idle_limit_seconds": number(each.idle_limit_seconds),
         "client_number": None if each.group is None else each.group.number,
     }
 
@@ -169,11 +146,11 @@ def _finding(each: Finding) -> Document:
     return {
         "name": each.name,
         "severity": each.severity,
-        "labels": {name: _text(value) for name, value in each.labels.items()},
-        "summary": _text(each.summary),
-        "description": _text(each.description),
-        "remedy": _text(each.remedy),
-        "value": _number(each.value),
+        "labels": {name: plain(value) for name, value in each.labels.items()},
+        "summary": plain(each.summary),
+        "description": plain(each.description),
+        "remedy": plain(each.remedy),
+        "value": number(each.value),
         "cookies": [str(cookie) for cookie in each.cookies],
     }
 
@@ -181,16 +158,16 @@ def _finding(each: Finding) -> Document:
 def _source(each: SourceStatus) -> Document:
     last = each.last_success_wall_time
     return {
-        "name": _text(each.name),
+        "name": plain(each.name),
         "kind": each.kind,
         "up": each.up,
-        "error": _text(each.error),
-        "duration_seconds": _number(each.duration_seconds),
+        "error": plain(each.error),
+        "duration_seconds": number(each.duration_seconds),
         "reads": each.reads,
         "errors": each.errors,
         "clients": each.clients,
-        "last_success": None if last is None else _time(last),
-        "found_by": _text(each.found_by),
+        "last_success": None if last is None else time_text(last),
+        "found_by": plain(each.found_by),
     }
 
 
@@ -201,21 +178,21 @@ def _agent(snapshot: Snapshot) -> Document:
         "events_available": poll.events_available,
         "events_lost": poll.events_lost,
         "owner_rungs": {str(rung): count for rung, count in poll.owner_rungs.items()},
-        "capabilities": [_text(line) for line in poll.capabilities],
+        "capabilities": [plain(line) for line in poll.capabilities],
         "polls": poll.polls,
         "failed_polls": poll.failed_polls,
-        "poll_duration_seconds": _number(poll.duration_seconds),
+        "poll_duration_seconds": number(poll.duration_seconds),
         "unattributed_closed": poll.unattributed_closed,
         "folded_clients": poll.folded_clients,
         "client_groups_available": poll.groups_available,
         "grouped_connections": poll.grouped_connections,
-        "error": _text(poll.error),
+        "error": plain(poll.error),
     }
 
 
 def _processes(snapshot: Snapshot) -> list[Document]:
     return [
-        {"process": _text(name), "open_fds": files.used, "max_fds": files.limit}
+        {"process": plain(name), "open_fds": files.used, "max_fds": files.limit}
         for name, files in sorted(snapshot.open_files.items())
     ]
 
@@ -223,7 +200,7 @@ def _processes(snapshot: Snapshot) -> list[Document]:
 def _process_clients(each: ProcessClients) -> Document:
     threads = each.threads
     return {
-        "process": _text(each.process),
+        "process": plain(each.process),
         "pid": each.pid,
         "producers": threads.producers,
         "consumers": threads.consumers,
@@ -239,9 +216,9 @@ def _pairs(snapshot: Snapshot) -> list[ClientBroker]:
 
 def _named(pair: ClientBroker) -> Document:
     return {
-        "client_id": _text(pair.client_id) or None,
+        "client_id": plain(pair.client_id) or None,
         "client_kind": pair.client_kind,
-        "process": _text(pair.process),
+        "process": plain(pair.process),
     }
 
 
@@ -256,13 +233,14 @@ def _expected(snapshot: Snapshot, pair: ClientBroker) -> Document:
         "by_class": {str(each): counts.get(each, 0) for each in ConnectionClass},
         "expected": None if expectation is None else expectation.count,
         "rules": [
-            {"rule": rule, "reason": _text(reason)}
+            {"rule": rule, "reason": plain(reason)}
             for rule, reason in (() if expectation is None else expectation.rules)
         ],
     }
 
 
-def _summary(snapshot: Snapshot) -> Document:
+def summary(snapshot: Snapshot) -> Document:
+    """Describe the whole in figures."""
     by_class = {str(each): 0 for each in ConnectionClass}
     for each in snapshot.connections:
         by_class[each.connection_class] += 1
@@ -305,7 +283,7 @@ def _clients(snapshot: Snapshot) -> Iterator[Document]:
             "brokers": len(pairs),
             "connections": sum(sum(snapshot.counts.get(pair, {}).values()) for pair in pairs),
             "expected": sum(expected) if expected else None,
-            "connection_seconds": _number(spent.get(client, 0.0)),
-            "useful_seconds": _number(useful.get(client, 0.0)),
+            "connection_seconds": number(spent.get(client, 0.0)),
+            "useful_seconds": number(useful.get(client, 0.0)),
             "efficiency": _ratio(useful.get(client, 0.0), known.get(client, 0.0)),
         }

@@ -16,14 +16,18 @@ import exporter
 from exporter.http.messages import Response, text_response
 from exporter.metrics.families import is_stale
 from exporter.web.application import (
+    ASSETS,
     DOCUMENTS,
     HEALTHY,
     JSON,
     READY,
+    STREAM,
     Application,
     html_response,
 )
-from exporter.web.document import SCHEMA_VERSION, encode
+from exporter.web.assets import asset_response
+from exporter.web.document import encode
+from exporter.web.fields import SCHEMA_VERSION
 from exporter.web.markup import Markup, element
 from exporter.web.page import render_frame, render_page
 from exporter.web.page_parts import MOST_ROWS, number, rest, section, table
@@ -35,7 +39,7 @@ if TYPE_CHECKING:
     from exporter.config.settings import WebSettings
     from exporter.http.messages import Request
     from exporter.metrics.collector import View
-    from exporter.snapshot import NetworkView
+    from exporter.snapshot import NetworkView, Snapshot
     from exporter.web.application import Options
 
 NETWORKS = "/api/v1/networks"
@@ -59,10 +63,11 @@ class NetworksApplication(Application):
     def _handler(self, path: str) -> str:
         place = _PLACE.fullmatch(path)
         if place is not None:
-            return "page" if place[3] == "/" else "api" if place[3] in DOCUMENTS else "other"
+            known = place[3] in DOCUMENTS or place[3] == STREAM
+            return "page" if place[3] == "/" else "api" if known else "other"
         if path == NETWORKS:
             return "api"
-        return "other" if path in DOCUMENTS else super()._handler(path)
+        return "other" if path in DOCUMENTS or path == STREAM else super()._handler(path)
 
     async def _response(self, request: Request, body: bytes) -> Response:
         del body
@@ -76,6 +81,8 @@ class NetworksApplication(Application):
             return text_response(
                 HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE, words
             )
+        if path.startswith(ASSETS):
+            return asset_response(path.removeprefix(ASSETS))
         if networks is None:
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE, "not ready: no look is done yet")
         if path == READY:
@@ -92,12 +99,25 @@ class NetworksApplication(Application):
         for view in networks:
             if view.network == wanted:
                 stale = is_stale(view.snapshot, now)
+                if below == STREAM:
+                    return self.events(base, lambda: self._snapshot_of(wanted))
                 if below == "/":
-                    return html_response(
-                        render_page(view.snapshot, self._telemetry_path, stale=stale, base=base)
+                    page = render_page(
+                        view.snapshot,
+                        self._telemetry_path,
+                        stale=stale,
+                        base=base,
+                        place=" · ".join(_place_names(view)),
                     )
+                    return html_response(page)
                 return Response(body=DOCUMENTS[below](view.snapshot, stale), content_type=JSON)
         return text_response(HTTPStatus.NOT_FOUND, "no such network now; / lists what there is")
+
+    def _snapshot_of(self, network: str) -> Snapshot | None:
+        for view in self._networks() or ():
+            if view.network == network:
+                return view.snapshot
+        return None
 
     def _views(self) -> Sequence[View]:
         networks = sorted(self._networks() or (), key=_labels)
@@ -106,6 +126,11 @@ class NetworksApplication(Application):
 
 def _labels(view: NetworkView) -> _Labels:
     return (view.network, view.namespace, view.pod)
+
+
+def _place_names(view: NetworkView) -> tuple[str, ...]:
+    names = (view.pod, view.namespace, f"network {view.network}")
+    return tuple(name for name in names if name)
 
 
 def networks_document(networks: Sequence[NetworkView], now: float) -> dict[str, Any]:

@@ -1,16 +1,13 @@
-"""The landing page: one self-contained document that says it all without a script.
+"""The page: a frame for its scripts and, for those without scripts, everything in words.
 
-The script only fetches the page again and puts the new parts in place of the old ones, so there is
-one renderer. Nothing in it makes HTML from text.
+Text becomes elements here or by the browser's `textContent`, never by parsing HTML.
 """
 
 from __future__ import annotations
 
-__all__ = ["page_policy", "render_frame", "render_page"]
+__all__ = ["PAGE_POLICY", "render_frame", "render_page"]
 
-from base64 import b64encode
-from functools import cache
-from importlib import resources
+import socket
 from typing import TYPE_CHECKING, Any
 
 from exporter.text import duration
@@ -29,26 +26,28 @@ from exporter.web.words import clock_time
 if TYPE_CHECKING:
     from exporter.snapshot import Snapshot
 
-# Only for what the page brings along: nothing is loaded from anywhere, and text cannot be made
-# into elements by script (trusted types).
-_POLICY = (
-    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}';"
-    " connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none';"
-    " frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+# Nothing is loaded from another host, no script or style stands in the page itself, and text
+# cannot be made into elements by a script (trusted types).
+PAGE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none';"
+    " require-trusted-types-for 'script'; trusted-types 'none'"
 )
-_API = ("/api/v1/connections", "/api/v1/findings", "/api/v1/sources")
-
-
-@cache
-def page_policy() -> str:
-    """Return the Content-Security-Policy of the page: its own script and style, by their hash."""
-    return _POLICY.format(script=_hash("page.js"), style=_hash("page.css"))
+_API = ("/api/v1/connections", "/api/v1/findings", "/api/v1/sources", "/api/v1/history")
 
 
 def render_page(
-    snapshot: Snapshot, telemetry_path: str, *, stale: bool = False, base: str = ""
+    snapshot: Snapshot,
+    telemetry_path: str,
+    *,
+    stale: bool = False,
+    base: str = "",
+    place: str | None = None,
 ) -> bytes:
-    """Render a snapshot; `base` is the path above its API, where it is one of several."""
+    """Render a snapshot.
+
+    `base` is the path above its API, where it is one of several, and `place` says where that is.
+    """
     shown = most_wrong(snapshot.connections)
     document = connections_document(snapshot, stale=stale, only=shown)
     main = element(
@@ -60,11 +59,21 @@ def render_page(
         sources_section(document["sources"]),
         agent_section(document["agent"], document["processes"]),
     )
-    return render_frame(_header(document, telemetry_path, base), main)
+    words = element("noscript", _header(document, telemetry_path, base), main)
+    up = "../" * base.count("/")
+    app = element(
+        "div",
+        id="app",
+        data_place=socket.gethostname() if place is None else place,
+        data_version=document["version"],
+        data_up=up,
+    )
+    script = element("script", type="module", src=f"{up}assets/page.js")
+    return render_frame(app, words, script, up=up)
 
 
-def render_frame(header: Markup, main: Markup) -> bytes:
-    """Render what every page has around its own: style, script, title."""
+def render_frame(*body: Markup, up: str = "") -> bytes:
+    """Render what every page has around its own; `up` leads to the agent's `/`."""
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -72,10 +81,9 @@ def render_frame(header: Markup, main: Markup) -> bytes:
         element("meta", name="color-scheme", content="light dark"),
         element("title", "brokerwire"),
         element("link", rel="icon", href="data:,"),
-        element("style", Markup(_asset("page.css"))),
+        element("link", rel="stylesheet", href=f"{up}assets/page.css"),
     )
-    body = element("body", header, main, element("script", Markup(_asset("page.js"))))
-    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n".encode()
+    return f"<!doctype html>\n{element('html', head, element('body', *body), lang='en')}\n".encode()
 
 
 def _header(document: dict[str, Any], telemetry_path: str, base: str) -> Markup:
@@ -97,19 +105,6 @@ def _header(document: dict[str, Any], telemetry_path: str, base: str) -> Markup:
             element("time", clock_time(document["time"]), datetime=document["time"]),
             ", ",
             state,
-            element("span", "", id="live", role="status"),
-            id="as-of",
         ),
         element("nav", *links, aria_label="Endpoints"),
     )
-
-
-@cache
-def _asset(name: str) -> str:
-    return resources.files("exporter.web").joinpath("assets", name).read_text("utf-8")
-
-
-def _hash(name: str) -> str:
-    import hashlib
-
-    return b64encode(hashlib.sha256(_asset(name).encode()).digest()).decode()

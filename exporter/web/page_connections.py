@@ -1,4 +1,4 @@
-"""The table of connections, which the script sorts and filters."""
+"""The table of connections for those without scripts."""
 
 from __future__ import annotations
 
@@ -43,15 +43,8 @@ def connections_section(connections: Sequence[Document], total: int) -> Markup:
     """List connections; `total` is how many there are in all."""
     rows = [_connection_row(each) for each in connections]
     head = ("Class", "Client", "Broker", "From", "Age", "Idle", "Unused", "Sent", "Received", "Why")
-    find = element(
-        "label",
-        "Show only rows with ",
-        element("input", type="search", id="filter", placeholder="zombie, a client, an address"),
-        id="filter-label",
-        hidden=True,
-    )
-    listed = table(head, rows, id="connections-table", data_sortable=True)
-    return section("connections", count_words(total, "connection"), find, listed, rest(total))
+    listed = table(head, rows, id="connections-table")
+    return section("connections", count_words(total, "connection"), listed, rest(total))
 
 
 def _connection_row(each: Document) -> Markup:

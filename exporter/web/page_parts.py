@@ -23,8 +23,8 @@ from exporter.web.words import CLASS_WORDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# A page of more rows helps nobody; the rest is in the API.
-MOST_ROWS = 500
+# For those without scripts; the rest is in the API.
+MOST_ROWS = 100
 _NUMBERS = frozenset(
     {
         "Held",
@@ -45,11 +45,9 @@ Document = dict[str, Any]
 
 
 def section(name: str, title: str, *children: str) -> Markup:
-    """Make a section that the script renews."""
+    """Make a section."""
     heading = element("h2", title, id=f"{name}-title")
-    return element(
-        "section", heading, *children, id=name, aria_labelledby=f"{name}-title", data_renew=True
-    )
+    return element("section", heading, *children, id=name, aria_labelledby=f"{name}-title")
 
 
 def table(head: Sequence[str], rows: Iterable[Markup], **attributes: str | bool) -> Markup:

@@ -1,4 +1,4 @@
-"""The parts of the page, each a section with an id that the script can renew."""
+"""The parts of the page for those without scripts, each a section."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import re
 import socket
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -15,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from exporter.config.settings import StatisticsSettings
 from exporter.errors import ConfigError, SourceDecodeError, SourceUnavailableError
+from exporter.web.live import MOST_WATCHERS
 from tests.integration.web_support import (
     Agent,
     ask,
@@ -47,6 +49,8 @@ def server():
         ("/api/v1/connections", "application/json"),
         ("/api/v1/findings", "application/json"),
         ("/api/v1/sources", "application/json"),
+        ("/api/v1/history", "application/json"),
+        ("/api/v1/classes", "application/json"),
     ],
 )
 def test_every_path_answers(server, path, content_type):
@@ -426,3 +430,84 @@ def test_a_page_whose_name_points_to_the_agent_reads_nothing(server, path):
     answer = say(server, asked % (path, b"evil.example:10920"))
     assert answer.startswith(b"HTTP/1.1 421 ")
     assert not say(server, asked % (path, b"localhost")).startswith(b"HTTP/1.1 421 ")
+
+
+def events(server, count: int, path: str = "/api/v1/stream") -> list[tuple[str, dict]]:
+    """Read the first events of a stream."""
+    found = []
+    with connected(server) as client:
+        client.request("GET", path)
+        response = client.getresponse()
+        assert response.getheader("Content-Type") == "text/event-stream"
+        assert response.getheader("Transfer-Encoding") == "chunked"
+        name = ""
+        while len(found) < count:
+            line = response.readline().decode()
+            if line.startswith("event: "):
+                name = line.removeprefix("event: ").strip()
+            elif line.startswith("data: "):
+                found.append((name, json.loads(line.removeprefix("data: "))))
+    return found
+
+
+def test_a_stream_begins_with_everything_and_goes_on_with_what_changed(server):
+    first, second = events(server, 2)
+    assert first[0] == "all"
+    _, _, body = ask(server, "GET", "/api/v1/connections")
+    assert first[1]["connections"] == json.loads(body)["connections"]
+    assert second[0] == "changes"
+    assert (second[1]["connections"], second[1]["gone"]) == ([], [])
+
+
+def test_only_so_many_watch_at_once_and_who_leaves_makes_room():
+    with serving() as server, ExitStack() as stack:
+        for _ in range(MOST_WATCHERS):
+            client = stack.enter_context(connected(server))
+            client.request("GET", "/api/v1/stream")
+            response = client.getresponse()
+            assert response.status == 200
+            response.readline()
+        assert ask(server, "GET", "/api/v1/stream")[0] == 503
+        assert ask(server, "GET", "/metrics")[0] == 200
+        stack.pop_all().close()
+        until = time.monotonic() + 10
+        while ask(server, "HEAD", "/api/v1/stream")[0] != 200:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+
+
+def test_a_head_of_a_stream_ends(server):
+    assert ask(server, "HEAD", "/api/v1/stream")[0] == 200
+
+
+def test_a_reader_of_http_1_0_gets_a_stream_too(server):
+    with raw(server) as sock:
+        sock.sendall(b"GET /api/v1/stream HTTP/1.0\r\nHost: a\r\n\r\n")
+        received = b""
+        while b"event: all\ndata: {" not in received:
+            part = sock.recv(65536)
+            assert part
+            received += part
+
+
+def test_a_server_with_watchers_stops_at_once():
+    with serving() as server, connected(server) as client:
+        client.request("GET", "/api/v1/stream")
+        client.getresponse().readline()
+        begun = time.monotonic()
+        server.stop()
+        assert time.monotonic() - begun < 1.0
+
+
+@pytest.mark.parametrize(
+    "path", ["/assets/", "/assets/../page.py", "/assets/page.py", "/assets/x.js"]
+)
+def test_only_the_page_s_own_files_are_served(server, path):
+    assert ask(server, "GET", path)[0] == 404
+
+
+def test_scripts_are_served_as_scripts(server):
+    status, headers, body = ask(server, "GET", "/assets/page.js")
+    assert (status, headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert b"import" in body

@@ -16,6 +16,8 @@ from exporter.web.document import (
     findings_document,
     sources_document,
 )
+from exporter.web.history_document import classes_document, history_document
+from exporter.web.live import changes_document
 from exporter.web.networks import networks_document
 from tests.unit.snapshots import FINDING, PROCESS, SOURCES, connection, fleet, page_sample, snapshot
 
@@ -24,6 +26,8 @@ DOCUMENTS = {
     "connections_document": connections_document,
     "findings_document": findings_document,
     "sources_document": sources_document,
+    "history_document": history_document,
+    "classes_document": lambda _: classes_document(),
 }
 SNAPSHOTS = [
     pytest.param(snapshot(), id="mixed"),
@@ -80,6 +84,24 @@ def test_the_list_of_networks_is_as_described():
         ("1", None),
         ("2", "a"),
     ]
+
+
+def test_changes_are_as_described():
+    before = snapshot()
+    after = snapshot((*before.connections[1:], connection(9)), findings=())
+    document = parsed(changes_document(before, after, stale=False))
+    check(document, "changes_document")
+    assert [each["cookie"] for each in document["connections"]] == ["9"]
+    assert document["gone"] == ["1"]
+    assert document["findings"] == []
+    assert "sources" not in document
+
+
+def test_of_a_connection_only_what_changed_is_told():
+    before = snapshot((connection(1), connection(2)))
+    after = snapshot((connection(1, outgoing_bytes=2000, idle_seconds=0.0), before.connections[1]))
+    document = changes_document(before, after, stale=False)
+    assert document["connections"] == [{"cookie": "1", "idle_seconds": 0.0, "outgoing_bytes": 2000}]
 
 
 def test_the_schema_is_one():

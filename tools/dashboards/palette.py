@@ -7,7 +7,7 @@ __all__ = ["CLASS_COLOURS", "HUES"]
 import re
 from importlib.resources import files
 
-_STYLE = files("exporter.web").joinpath("assets/page.css").read_text("utf-8")
+_STYLE = files("exporter.web").joinpath("static/page.css").read_text("utf-8")
 # The first `:root` is the light page's: its hues are dark enough to be seen on white, and Grafana's
 # dark theme lets them be seen as well; those of the dark page vanish on white.
 _ROOT = _STYLE.partition("}")[0]
