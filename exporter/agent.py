@@ -1,6 +1,6 @@
 """The agent: the only place that knows both the sources and what is made of them.
 
-One thread polls the kernel and owns the core; what clients tell (`Inputs`) is joined there.
+One thread polls the kernel and owns the engine, which joins the clients' own metrics (`Inputs`).
 `snapshot` is the last finished poll, which any thread may format.
 """
 
@@ -346,7 +346,7 @@ class Agent:
 
     def _succeed(self) -> None:
         if self._error is not None:
-            log.info("the socket table can be read again")
+            log.info("socket table readable again")
         self._error = None
         self._failures_in_a_row = 0
 
@@ -401,13 +401,13 @@ class Agent:
             else "socket table through psutil: no byte counts, no join"
         )
         events = (
-            "every close is announced"
+            "every closed connection is reported"
             if kernel.events_complete
-            else "closes are not announced: connections shorter than a poll are missed"
+            else "closed connections are not reported: those shorter than a poll are missed"
         )
         grouped = _groups_text(self.engine.groups)
         beyond = self.engine.tracker.beyond_limit
-        limit = (f"{beyond} more connections than limits.connections are not followed",)
+        limit = (f"{beyond} more connections than limits.connections are not tracked",)
         return (reads, events, *self._ladder.abilities(), grouped, *(limit if beyond else ()))
 
 

@@ -1,4 +1,4 @@
-"""Logging: one event is one line, whatever a client calls itself, and never too many of them.
+"""Logging: one event is one line, whatever a client calls itself, and at a limited rate.
 
 A line is written as key=value (logfmt) or JSON. What a client or a file controls is escaped and
 cut, so that no name can forge a line or drive a terminal. Payloads and secrets are never logged:

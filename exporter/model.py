@@ -399,7 +399,7 @@ class ClientReading:
     """TLS as negotiated, from Java 2.6 on; empty where it is not told, as in plaintext."""
 
     def key(self, source: str) -> ClientKey:
-        """Return what tells this client from all others of all sources."""
+        """Return what identifies this client among those of all sources."""
         return ClientKey(source, self.kind, self.client_id, self.instance)
 
 

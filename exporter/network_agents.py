@@ -178,7 +178,7 @@ class NetworkAgents:
         if watched.agent is not None:
             if watched.agent.is_healthy():
                 return True
-            # Entered anew at the next look.
+            # Entered again at the next look.
             self._leave(inode)
             return True
         if watched.table is None:
@@ -213,7 +213,7 @@ class NetworkAgents:
             watched.table.close()
             watched.table = None
         log.info(
-            "clients of Kafka in a network namespace",
+            "Kafka clients found in a network namespace",
             extra={"network": inode, "namespace": watched.pod.namespace, "pod": watched.pod.shown},
         )
 

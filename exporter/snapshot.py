@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
     from exporter.model import ClientThreads, ClosedBy, Connection, OwnerRung, ReadMethod
 
-# Seconds. 0.1 to 1 tells probes; 10 the refused reconnects and backoffs; 300 is Kafka's metadata
+# Seconds. 0.1 to 1 shows probes; 10 the refused reconnects and backoffs; 300 is Kafka's metadata
 # refresh, 540 the Java client's idle limit, 600 the broker's.
 LIFETIME_BUCKETS = (0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 540.0, 600.0, 3600.0, 86400.0)
 
 
-# Nobody knows yet whether such a connection is of use.
+# It is not known yet whether such a connection is useful.
 UNDECIDED = frozenset({ConnectionClass.UNKNOWN, ConnectionClass.CONNECTING})
 
 

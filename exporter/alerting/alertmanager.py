@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from exporter.snapshot import Finding, Snapshot
 
     MakeSend = Callable[[AlertmanagerTarget], Callable[[bytes], None]]
-    # Each with the labels that tell it from the others; None: it could not be read yet.
+    # Each with its distinguishing labels; None: it could not be read yet.
     Looked = Iterable[tuple[Mapping[str, str], Snapshot | None]]
 
 log = logging.getLogger("brokerwire.alertmanager")

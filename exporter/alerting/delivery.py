@@ -1,4 +1,4 @@
-"""One Alertmanager and the thread that tells it: tried again with patience, never in haste."""
+"""One Alertmanager and the thread that sends to it, with backoff."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Delivery:
             self.figures.lost += len(batch)
             return self._failed(f"bug: {type(error).__name__}")
         if self._error is not None:
-            log.info("alertmanager is back", extra={"alertmanager": self.name})
+            log.info("Alertmanager reachable again", extra={"alertmanager": self.name})
         self._error = None
         self._failures_in_a_row = 0
         self.figures.sent += len(batch)

@@ -36,7 +36,7 @@ INTERVALS_AHEAD = 4
 # What each rule adds to the labels of its series.
 _OF_EVERY_RULE = ("alertname", "severity")
 
-# What tells one network of a machine from the others (`NetworkView.labels`), where there are many.
+# What distinguishes the networks of a machine (`NetworkView.labels`), where there are several.
 _OF_NETWORK = ("network", "namespace", "pod")
 
 # Longer than any text that a finding is made of.
@@ -65,7 +65,7 @@ class Alert:
 
     @property
     def key(self) -> AlertKey:
-        """What Alertmanager, too, tells alerts apart by."""
+        """The identity of an alert, as Alertmanager has it."""
         return tuple(sorted(self.labels.items()))
 
 

@@ -123,7 +123,7 @@ def _recording_lines(spec: RecordingSpec, settings: RuleSettings) -> Iterator[st
 
 
 def _number(name: str, why: str, thresholds: Thresholds) -> str:
-    """Say of a number in an expression what it is, whose it is and why."""
+    """Describe a number in an expression: what it is, who set it and why."""
     if re.fullmatch(r"[0-9]+[a-z]+", name):
         return f"{name}: {why}"
     value, default = getattr(thresholds, name), getattr(_DEFAULTS, name)

@@ -137,9 +137,9 @@ class RuleSettings:
     labels: dict[str, str] = field(default_factory=dict)
     """Labels that every alert gets, such as `team: streaming`."""
     service_labels: tuple[str, ...] = ("cluster", "namespace", "job")
-    """The scrape's labels that tell one service from another."""
+    """The scrape's labels that identify a service."""
     fleet_labels: tuple[str, ...] = ("cluster",)
-    """The scrape's labels that tell one fleet, with brokers of its own, from another."""
+    """The scrape's labels that identify a fleet with its own brokers."""
     thresholds: Thresholds = Thresholds()
     alerts: tuple[AlertOverride, ...] = ()
     """Changes of single alerts."""

@@ -26,7 +26,7 @@ from exporter.snapshot import Severity
 
 _GROUP = "brokerwire.waste"
 _DASHBOARD = "brokerwire-clients"
-# Connections that were of use, and all those of which it is known, of each client.
+# Useful connections, and all whose use is known, of each client.
 _USEFUL = f"""\
   rate(kafka_client_connection_useful_seconds_total{{{OF_KNOWN}}}[$efficiency_window])"""
 _KNOWN = f"""\

@@ -56,7 +56,7 @@ class Directory:
             believer.places[place] = _Span(min(known.first, at), max(known.last, at))
 
     def set_known(self, name: str, places: Mapping[int, frozenset[Endpoint]]) -> None:
-        """Set what the configuration or a metadata answer says: it holds until it is set anew."""
+        """Set what the configuration or a metadata answer says: it holds until it is set again."""
         believer = _Believer(authoritative=True)
         for broker_id, endpoints in places.items():
             for endpoint in endpoints:
@@ -137,7 +137,7 @@ def _stale_in(
         for known_id, known in believer.places
         if known_id != broker_id
     ):
-        # Another broker is there: whatever the join says, the address is not out of use.
+        # Another broker is there: whatever the join says, the address is still in use.
         return None
     spans = _spans(cluster, broker_id, endpoint.port)
     here = spans.pop(endpoint, _Span(opened_at, opened_at))

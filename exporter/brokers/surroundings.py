@@ -37,7 +37,7 @@ NAMES_OF_ONE_SENDER = 250
 
 
 class Surroundings:
-    """Knows names, brokers and ports, and tells the directory when they change."""
+    """Knows names, brokers and ports, and updates the directory when they change."""
 
     def __init__(self, settings: Settings, wall_clock: Callable[[], float]) -> None:
         self._known = settings.brokers.known

@@ -87,9 +87,9 @@ class _Health:
     def succeeded(
         self, reading: SourceReading, at: float, wall_time: float, duration: float | None
     ) -> bool:
-        """Note a read; tell whether there is room for the clients that it shows."""
+        """Note a read; return whether there is room for its clients."""
         if self._is_told:
-            log.info("source is back", extra={"source": self.name})
+            log.info("source readable again", extra={"source": self.name})
             self._is_told = False
         self.reads += 1
         self.error = None

@@ -45,13 +45,13 @@ class Fetch(Protocol):
 
 
 def clients_from_prometheus(page: str, where: str = "the page") -> tuple[ClientReading, ...]:
-    """Return the clients that a Prometheus or OpenMetrics page tells of, in whatever dialect.
+    """Return the clients that a Prometheus or OpenMetrics page reports, in any dialect.
 
     Rows that are absent, or hold what no counter can be, are None. A page without Kafka clients
     is an empty answer.
 
     Raises:
-        SourceDecodeError: a line that tells of a client is malformed or cut off.
+        SourceDecodeError: a line about a client is malformed or cut off.
     """
     return _read_page(page, where)[0]
 
@@ -109,7 +109,7 @@ class JavaSource:
     """Reads one page again and again, and learns how to ask for less of it.
 
     A whole page costs the client 25 to 30 ms and 125 kB, the wanted names under 2 kB: so the
-    first page tells the dialect, and from then on its names are asked for. If that finds nothing
+    first page shows the dialect, and from then on its names are asked for. If that finds nothing
     where the whole page finds clients, the server does not understand and is not asked again.
     Not for several threads at once.
     """

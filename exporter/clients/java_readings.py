@@ -27,7 +27,7 @@ HIGHEST_COUNT = 2**53
 
 
 class NodeFigure(StrEnum):
-    """Fields of a NodeReading that Java clients tell."""
+    """Fields of a NodeReading that Java clients report."""
 
     OUTGOING_BYTES = "outgoing_bytes"
     INCOMING_BYTES = "incoming_bytes"
@@ -36,7 +36,7 @@ class NodeFigure(StrEnum):
 
 
 class ClientFigures(StrEnum):
-    """Fields of a ClientReading that Java clients tell in numbers."""
+    """Fields of a ClientReading that Java clients report in numbers."""
 
     CONNECTION_COUNT = "connection_count"
     CONNECTIONS_CREATED = "connections_created"
@@ -88,7 +88,7 @@ class ClientRows:
         if node_id not in nodes:
             self._node_count += 1
             if self._node_count > MAX_NODES:
-                raise SourceDecodeError(f"{self._where} tells of more than {MAX_NODES} nodes")
+                raise SourceDecodeError(f"{self._where} reports more than {MAX_NODES} nodes")
             nodes[node_id] = {}
         figures = nodes[node_id]
         figures[figure] = count if figures.get(figure, count) == count else None
@@ -107,7 +107,7 @@ class ClientRows:
         ciphers = self._client(key).ciphers
         use = unquoted(protocol), unquoted(cipher)
         if use not in ciphers and len(ciphers) >= MAX_CIPHERS:
-            raise SourceDecodeError(f"{self._where} tells of more than {MAX_CIPHERS} ciphers")
+            raise SourceDecodeError(f"{self._where} reports more than {MAX_CIPHERS} ciphers")
         ciphers[use] = count if ciphers.get(use, count) == count else None
 
     def version(self, key: tuple[ClientKind, str, str], version: str) -> None:
@@ -125,7 +125,7 @@ class ClientRows:
         client = self._clients.get(known)
         if client is None:
             if len(self._clients) >= MAX_CLIENTS:
-                raise SourceDecodeError(f"{self._where} tells of more than {MAX_CLIENTS} clients")
+                raise SourceDecodeError(f"{self._where} reports more than {MAX_CLIENTS} clients")
             client = self._clients[known] = _Client()
         return client
 

@@ -68,7 +68,7 @@ def bulk_read() -> bytes:
 
 
 def clients_from_jolokia(body: bytes | str, where: str = "Jolokia") -> tuple[ClientReading, ...]:
-    """Return the clients that the answer to `bulk_read` tells of.
+    """Return the clients in the answer to `bulk_read`.
 
     Raises:
         SourceDecodeError: it is no such answer.

@@ -62,7 +62,7 @@ class StatisticsReading:
 def client_from_statistics(
     document: bytes | str, received_at: float | None = None, where: str = "statistics"
 ) -> StatisticsReading:
-    """Return the client that one document tells of, and when its figures were taken.
+    """Return the client of one document, and when its figures were taken.
 
     Without `received_at` (monotonic) the document's own time is believed as it is.
 
@@ -201,7 +201,7 @@ def _node(
     name = text(broker.get("name")) or ""
     remote_name = text(broker.get("nodename")) or None
     broker_id = count(broker.get("nodeid"))
-    # All bootstrap servers have the id -1, and all logical brokers: only their name tells them.
+    # All bootstrap servers and logical brokers have the id -1: only their names differ.
     node_id = name if broker_id is None else str(broker_id)
     role = _role(broker, name, broker_id, is_admin=is_admin)
     if broker_id is None and role in (Role.COORDINATOR, Role.TRANSACTION):

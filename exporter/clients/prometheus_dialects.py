@@ -78,7 +78,7 @@ DIALECTS: Final = (
         version=("kafka_{kind}_app_info",),
         version_label="version",
     ),
-    # The same from 1.x on, and Strimzi's metrics reporter, which also tells the version.
+    # The same from 1.x on, and Strimzi's metrics reporter, which also reports the version.
     Dialect(
         name="jmx_exporter-1",
         node="kafka_{kind}_{kind}_node_metrics_{figure}",
@@ -116,7 +116,7 @@ DIALECTS: Final = (
     ),
     # Micrometer's KafkaMetrics made a counter of whatever ends in `total` or `count`, so the gauge
     # of open connections was called `_count_total`; its value is still the gauge's. 1.14 does not.
-    # Spring names the factory's bean, which tells clients of one client id apart.
+    # Spring names the factory's bean, which distinguishes clients of one client id.
     Dialect(
         name="micrometer",
         node="kafka_{kind}_node_{figure}_total",
@@ -159,7 +159,7 @@ DIALECTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a metric name means in one dialect; `figure` is None for a row that tells a version."""
+    """What a metric name means in one dialect; `figure` is None for a row with a version."""
 
     dialect: Dialect
     kind: ClientKind

@@ -1,6 +1,6 @@
 """librdkafka's statistics in a file that the application writes: one JSON document a line.
 
-The file may be appended to, rotated, truncated or written anew each time. What stood in it before
+The file may be appended to, rotated, truncated or rewritten each time. What stood in it before
 the agent came is not read: it says what was.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from exporter.model import SourceReading
 
 READ_BYTES = 256 * 1024
-# Enough of a file's begin to hold `ts`, so that a file written anew is told from one that grew.
+# Enough of a file's beginning to hold `ts`: a rewritten file differs there, one that grew does not.
 HEAD_BYTES = 512
 
 
@@ -110,7 +110,7 @@ class StatisticsFile:
             os.close(file)
 
     def _open(self) -> int:
-        """Open the file, never waiting: of a fifo, O_NONBLOCK opens at once and fstat tells it."""
+        """Open the file without waiting: O_NONBLOCK opens a fifo at once; fstat identifies it."""
         try:
             return os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         except OSError as error:
@@ -141,7 +141,7 @@ class StatisticsFile:
         self._head = head
 
     def _read_chunks(self, file: int) -> bool:
-        """Read what is new, in bounds; tell whether there was anything."""
+        """Read what is new, in bounds; return whether there was anything."""
         begun_at = self._offset or 0
         end = begun_at + self._max_bytes
         offset = begun_at
@@ -152,7 +152,7 @@ class StatisticsFile:
         return offset > begun_at
 
     def _try_last_line(self) -> None:
-        """Take a line without its newline if it is whole: a file written anew with one document."""
+        """Take a line without its newline if it is whole: a file rewritten with one document."""
         length = len(self._pending)
         if length in (0, self._tried_length):
             return

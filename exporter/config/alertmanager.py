@@ -58,7 +58,7 @@ class AlertmanagerTarget:
     url: Url
     """Its address without `/api/v2/alerts`; a path prefix belongs to it."""
     timeout: float = 10.0
-    """After so long a request is given up, however much has come."""
+    """Total timeout of a request."""
     username: str | None = None
     """User of basic authentication."""
     password_file: str | None = None
@@ -66,9 +66,9 @@ class AlertmanagerTarget:
     bearer_token_file: str | None = None
     """File that holds a bearer token."""
     ca_file: str | None = None
-    """Certificates that are trusted in place of the system's."""
+    """CA certificates to trust instead of the system's."""
     cert_file: str | None = None
-    """The agent's own certificate, for mutual TLS."""
+    """Client certificate, for mutual TLS."""
     key_file: str | None = None
     """The key of `cert_file`."""
 
@@ -83,17 +83,17 @@ class AlertmanagerSettings:
     """Post alerts to Alertmanagers, where no Prometheus loads the rules."""
 
     targets: tuple[AlertmanagerTarget, ...]
-    """The Alertmanagers; each gets every alert, and one that is away delays no other."""
+    """The Alertmanagers; each gets every alert, and one that is down does not delay the others."""
     interval: float = 60.0
-    """An alert is sent again so often while it is true, and ends by itself after four of these."""
+    """Resend interval of a firing alert; Alertmanager resolves it after four without a resend."""
     labels: dict[str, str] = field(default_factory=dict)
-    """Labels that every alert gets, such as `namespace` and `pod`: no scrape adds them here."""
+    """Labels added to every alert, such as `namespace` and `pod`: no scrape adds them here."""
     external_url: str | None = None
-    """Where people find the agent's page: the link of each alert."""
+    """URL of the agent's page, the link of each alert."""
     rules_file: str | None = None
     """The file of `brokerwire rules render --settings`: it holds here, too."""
     most_alerts: int = 1000
-    """Alerts that are followed, and that wait for one Alertmanager, at most."""
+    """Maximum number of tracked alerts, and of alerts queued for one Alertmanager."""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.targets) <= MOST_TARGETS:

@@ -42,9 +42,9 @@ class JournalFileSettings:
     path: str
     """The file that is written; full ones stay beside it under `NAME-TIME-SEQ.EXTENSION`."""
     max_bytes: Size = 64 * 1024 * 1024
-    """A file that would grow larger is put aside, and a new one begun."""
+    """Size at which a file is rotated."""
     max_files: int = 8
-    """Files that are kept, the one that is written included; the oldest go."""
+    """Number of files to keep, including the current one; the oldest are deleted."""
 
     def __post_init__(self) -> None:
         if self.path.endswith("/"):
@@ -62,9 +62,9 @@ class JournalKafkaSettings:
     topic: str = "brokerwire-journal"
     """The topic; its messages have `agent_id` as their key."""
     spool_max_bytes: Size = 64 * 1024 * 1024
-    """Room for records that wait; beyond it the oldest go, and are counted."""
+    """Maximum size of the spool; beyond it the oldest records are dropped and counted."""
     flush_timeout: float = 5.0
-    """How long SIGTERM waits for brokers; what they do not have by then stays in the spool."""
+    """How long SIGTERM waits for the brokers; what is not acknowledged stays in the spool."""
     client: dict[str, str] = field(default_factory=dict)
     """Settings of librdkafka, such as those of TLS and SASL; `file:/path` is read from a file."""
 
@@ -82,13 +82,13 @@ class JournalSettings:
     """Write counters that only grow, each minute, for whoever adds up a fleet (docs/journal.md)."""
 
     interval: float = 60.0
-    """Time between two batches of records; it must divide a minute."""
+    """Interval between batches; it must divide a minute."""
     agent_id: str | None = None
-    """Name of this agent, equal over restarts; by default the pod's uid, or host and port."""
+    """Name of this agent, stable across restarts; by default the pod's uid, or host and port."""
     labels: dict[str, str] = field(default_factory=dict)
     """Where this is: cluster, kafka_cluster, namespace, service, pod, node; `file:/path` works."""
     most_series: int = 2000
-    """Series that are told apart, in memory and in the journal; the rest adds up as `other`."""
+    """Series kept in memory and in the journal; the rest is summed as `other`."""
     file: JournalFileSettings | None = None
     """Write to files; off unless this section is there."""
     kafka: JournalKafkaSettings | None = None

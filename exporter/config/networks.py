@@ -21,11 +21,11 @@ class NetworkSettings:
     follow: Literal["own", "all"] = "own"
     """`own`: the namespace that the agent is in; `all`: every one that has a client of Kafka."""
     interval: float = 10.0
-    """How often to look for new namespaces, and for clients in those that had none."""
+    """How often to look for new namespaces, and for clients in namespaces without any."""
     most: int = 100
-    """Namespaces with clients that are watched at most; more are only counted."""
+    """Maximum number of watched namespaces with clients; more are only counted."""
     pod_logs: str = "/var/log/pods"
-    """The kubelet's folder of logs: its names tell namespace and name of each pod."""
+    """The kubelet's log directory, whose names contain namespace and name of each pod."""
 
     def __post_init__(self) -> None:
         if self.interval < _SHORTEST_LOOK:

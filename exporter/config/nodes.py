@@ -93,7 +93,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def compose(text: str, problems: Problems) -> yaml.Node | None:
-    """Return the root of the document; None where it is empty or broken (`problems` tells)."""
+    """Return the root of the document; None where it is empty or broken (see `problems`)."""
     loader: _Loader | None = None
     try:
         loader = _Loader(text)

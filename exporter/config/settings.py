@@ -91,7 +91,7 @@ class PollSettings:
     """How often the socket table is read."""
 
     interval: float = 1.0
-    """Time between two looks at the socket table."""
+    """Poll interval: how often the socket table is read."""
 
     def __post_init__(self) -> None:
         if self.interval < SHORTEST_INTERVAL:
@@ -100,7 +100,7 @@ class PollSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownBroker:
-    """A broker that the operator names; a `host` that is a name is looked up again and again."""
+    """A static broker; a `host` that is a name is resolved every `resolve_interval`."""
 
     id: BrokerId
     """The broker's id (`node.id`)."""
@@ -117,9 +117,9 @@ class MetadataCallSettings:
     bootstrap_servers: str
     """Where to ask, as in a client: `broker-1:9092,broker-2:9092`."""
     interval: float = 600.0
-    """Time between two calls."""
+    """Interval between calls."""
     timeout: float = 10.0
-    """After so long a call is given up."""
+    """Timeout of the call."""
     client: dict[str, str] = field(default_factory=dict)
     """Settings of librdkafka for that call; a value `file:/path` is read from that file."""
 
@@ -140,13 +140,13 @@ class BrokerSettings:
     )
     """Remote ports that brokers listen on: a port or a range such as 9092-9098."""
     known: tuple[KnownBroker, ...] = ()
-    """Brokers that are known beforehand; the others are learned from the clients' metrics."""
+    """Static brokers; the others are learned from the clients' metrics."""
     resolve_interval: float = 30.0
-    """How often the names of brokers are looked up again."""
+    """How often broker names are resolved."""
     max_connections: int | None = None
-    """The brokers' `max.connections`: shows how much room is left."""
+    """The brokers' `max.connections`, for metrics and alerts on the headroom."""
     max_connections_per_ip: int | None = None
-    """The brokers' `max.connections.per.ip`: shows how much room is left."""
+    """The brokers' `max.connections.per.ip`, for metrics and alerts on the headroom."""
     metadata: MetadataCallSettings | None = None
     """Ask the brokers themselves for their list; off unless this section is there."""
 
@@ -188,19 +188,19 @@ class ClientRule:
     """What the operator knows of clients; `client_id` and `process` are shell patterns.
 
     `connections_max_idle` is the client's idle limit in seconds, 0 for `off`, None where unknown.
-    `instances` is how many clients of a process are meant to exist: the later ones are excess.
+    `instances` is how many clients a process should have: later ones are excess.
     """
 
     client_id: str = "*"
-    """Shell pattern of the client ids that this rule is about."""
+    """Shell pattern of the client ids to which this rule applies."""
     process: str = "*"
-    """Shell pattern of the process or container names that this rule is about."""
+    """Shell pattern of the process or container names to which this rule applies."""
     connections_max_idle: float | None = None
     """The client's `connections.max.idle.ms`; `off` where it is -1."""
     instances: int | None = None
-    """How many clients of one process are meant to exist; the later ones are excess."""
+    """How many clients one process should have; later ones are excess."""
     connections_per_broker: int | None = None
-    """How many connections one client may hold to a broker, where the library's rule is wrong."""
+    """How many connections one client needs to a broker, if the library's rule is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ class ClientSettings:
     processes: tuple[ProcessRule, ...] = ()
     """Which processes are Kafka clients; empty: whoever talks to a broker."""
     rules: tuple[ClientRule, ...] = ()
-    """What is known of the clients; the first rule that fits is taken."""
+    """Rules about clients; the first that matches applies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,15 +218,15 @@ class JavaSourceSettings:
     """One page of a Java client's metrics. Secrets come from files, never from this file."""
 
     name: str
-    """What the agent calls this source, in the label `source`."""
+    """Name of this source, the value of the label `source`."""
     url: Url
     """The page: http or https, without user or password."""
     format: Literal["auto", "prometheus", "jolokia"] = "auto"
-    """What the page speaks; `auto` looks at the answer."""
+    """Format of the page; `auto` detects it from the response."""
     interval: float = 10.0
-    """Time between two reads; a read costs the client's JVM some 20 ms."""
+    """Interval between reads; a read costs the client's JVM about 20 ms."""
     timeout: float = 2.0
-    """After so long a read is given up, however much has come."""
+    """Total timeout of a read."""
     max_bytes: Size = 2 * 1024 * 1024
     """A larger answer is refused; 16MiB at most. Reading may take 20 times as much memory."""
     username: str | None = None
@@ -236,9 +236,9 @@ class JavaSourceSettings:
     bearer_token_file: str | None = None
     """File that holds a bearer token."""
     ca_file: str | None = None
-    """Certificates that are trusted in place of the system's."""
+    """CA certificates to trust instead of the system's."""
     cert_file: str | None = None
-    """The agent's own certificate, for mutual TLS."""
+    """Client certificate, for mutual TLS."""
     key_file: str | None = None
     """The key of `cert_file`."""
 
@@ -257,13 +257,13 @@ class StatisticsSettings:
     unix_socket: str | None = None
     """Path of a Unix socket that accepts statistics; off unless it is named."""
     unix_socket_mode: FileMode = 0o660
-    """Who may send there: 0660 the agent's uid and group, 0666 whoever reaches the path."""
+    """Who may send: 0660 the agent's uid and group, 0666 everyone who can reach the path."""
     files: tuple[str, ...] = ()
     """Files that clients write their statistics to; shell patterns are allowed."""
     max_bytes: Size = 2 * 1024 * 1024
     """A larger document is refused; 4MiB at most. 1,000 partitions make a document of 1 MiB."""
     stale_after: float = 60.0
-    """A client that sent nothing for so long is forgotten."""
+    """A client that has sent nothing for this long expires."""
 
     def __post_init__(self) -> None:
         _check_size("max_bytes", self.max_bytes, LARGEST_STATISTICS)
@@ -295,16 +295,16 @@ class ClassSettings:
     """A superseded connection older than this has outlived idle closing: zombie."""
     # A client is done with its first requests within a second, slow TLS and metadata within ten.
     settle_after: float = 10.0
-    """A connection younger than this may still be getting started."""
+    """A connection younger than this may still be starting up."""
     # Connecting longer than Linux needs for two SYN retries does not get through.
     connecting_after: float = 3.0
     """A connection attempt longer than this is reported."""
     # Health checks time out within ten seconds (Kubernetes: one by default).
     probe_within: float = 10.0
-    """Longest life of a connection without a Kafka conversation that still is a probe."""
+    """A connection without Kafka traffic that closes within this time is a probe."""
     # Three reads of a client's metrics at their default interval.
     excess_after: float = 30.0
-    """A client that is one too many is excess once it has been seen for so long."""
+    """A client beyond the allowed number is excess once it has existed this long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,13 +312,13 @@ class LimitSettings:
     """What keeps the agent small whatever the clients do; the rest is summed as `other`."""
 
     clients: int = 200
-    """Clients that get series of their own; the rest adds up as `other`."""
+    """Clients with their own series; the rest is summed as `other`."""
     series: int = 10_000
-    """Series of one scrape; the rest adds up as `other`."""
+    """Series per scrape; the rest is summed as `other`."""
     label_bytes: Size = 128
-    """A longer label value is cut."""
+    """Longer label values are truncated."""
     connections: int = 50_000
-    """Connections that are followed at most."""
+    """Maximum number of tracked connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,13 +328,13 @@ class WebSettings:
     listen_addresses: tuple[str, ...] = (":10920",)
     """Addresses to listen on, as `host:port`, `[ipv6]:port` or `:port` for all."""
     hosts: tuple[str, ...] = ()
-    """Public names that the agent is asked by, besides addresses, private names and its own."""
+    """Public host names of the agent, besides addresses, private names and its own."""
     telemetry_path: str = "/metrics"
     """Path of the metrics."""
     config_file: str | None = None
     """A web config file of the Prometheus exporter-toolkit: TLS and users."""
     max_connections: int = 64
-    """Connections that are served at once; more are turned away."""
+    """Maximum number of concurrent HTTP connections; more are rejected."""
 
     def __post_init__(self) -> None:
         if not self.listen_addresses:
@@ -357,9 +357,9 @@ class LogSettings:
     """How the agent logs."""
 
     level: Literal["debug", "info", "warn", "error"] = "info"
-    """The least important lines that are written."""
+    """Minimum level of the lines that are written."""
     format: Literal["logfmt", "json"] = "logfmt"
-    """How a line is written; either way one event is one line."""
+    """Format of a line; one event is always one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,14 +390,14 @@ class Settings:
         """Refuse what knows one network only: silence would look like a client without waste."""
         if self.journal is not None:
             raise ValueError(
-                "`journal` cannot be used with networks.follow: all: a node does not tell which"
+                "`journal` cannot be used with networks.follow: all: a node does not know which"
                 " service a pod is of, and the fleet's tables are about services"
             )
         pushed = self.sources.librdkafka
         if pushed.unix_socket is not None or pushed.files:
             raise ValueError(
                 "`sources` must not have librdkafka's unix_socket or files with networks.follow:"
-                " all: nobody could tell which network they are from"
+                " all: their network would be unknown"
             )
         if any(rule.any_port for rule in self.clients.processes):
             raise ValueError("`clients` must not have any_port with networks.follow: all")

@@ -51,7 +51,7 @@ def _grown(before: int | None, after: int | None) -> int:
 
 
 def longest_silence(info: TcpInfo | None) -> float:
-    """Return the oldest age in seconds that the kernel tells: the connection is no younger."""
+    """Return the greatest age in seconds that the kernel reports: the connection is no younger."""
     if info is None:
         return 0.0
     ages = (info.last_data_sent_ms, info.last_data_received_ms, info.last_ack_received_ms)
@@ -71,7 +71,7 @@ def owed_since(known: float | None, reading: SocketReading, activity: Activity) 
     """Return since when a request waits for its answer; None where none does.
 
     `known` is what was known before. An answer and the next request may fall between two polls,
-    even into one tick of the kernel's clock: then the acknowledgement of that request tells, which
+    even into one tick of the kernel's clock: then the acknowledgement of that request decides: it
     comes later than the answer (a broker that has nothing to say yet delays it by 40 ms).
     """
     info = reading.info

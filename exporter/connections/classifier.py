@@ -21,6 +21,7 @@ from exporter.model import (
     Role,
     TcpState,
 )
+from exporter.text import duration
 
 if TYPE_CHECKING:
     from exporter.config.settings import ClassSettings, Settings
@@ -63,7 +64,7 @@ class Standing:
     """What is known around a connection.
 
     `idle_limit` is the client's in seconds, 0 where idle closing is off, None where unknown;
-    `idle_limit_known` tells a limit that was configured from a library's default.
+    `idle_limit_known`: the limit was configured, it is not a library's default.
     `learned` is whether the client has learned its brokers. `sign` is the role that the kernel's
     figures show. `stale` and `excess` are reasons.
     """
@@ -108,7 +109,7 @@ def role_of(
     sign = standing.sign
     if attribution is not None:
         if attribution.node.role is Role.UNKNOWN and sign is not None:
-            # Its metrics tell whose it is and not what for.
+            # Its metrics name the client, not the purpose.
             return sign.role, sign.confidence, (sign.evidence, *attribution.evidence)
         return attribution.node.role, attribution.confidence, attribution.evidence
     if probe := _probe_reason(tracked, settings, now):
@@ -116,7 +117,7 @@ def role_of(
     if sign is not None:
         return sign.role, sign.confidence, (sign.evidence,)
     if tracked.age_seconds(now) < settings.settle_after:
-        return Role.UNKNOWN, Confidence.NONE, ("too young to tell",)
+        return Role.UNKNOWN, Confidence.NONE, ("too young to classify",)
     return (
         Role.UNKNOWN,
         Confidence.NONE,
@@ -183,7 +184,7 @@ def _ended(tracked: TrackedConnection, now: float) -> _Fate | None:
         since = max(0.0, now - tracked.state_since)
         return _Fate(
             ConnectionClass.HALF_CLOSED,
-            (f"the broker closed it {since:.0f} s ago or more, the client has not",),
+            (f"closed by the broker at least {duration(since)} ago, not by the client",),
             "the client, when its application polls again or closes the client",
             cause=Cause.NOT_CLOSED_AFTER_BROKER,
         )
@@ -191,7 +192,7 @@ def _ended(tracked: TrackedConnection, now: float) -> _Fate | None:
         retries = tracked.reading.retransmits
         return _Fate(
             ConnectionClass.CONNECTING,
-            (f"no answer yet from the broker's address, {retries} SYN retries",),
+            (f"TCP handshake not complete, {retries} SYN retries",),
             "socket.connection.setup.timeout.ms (Java: 10 s, then up to 30 s; librdkafka: 30 s)",
         )
     return None
@@ -223,8 +224,8 @@ def _zombie(
     if superseded and off and idle >= settings.settle_after:
         return _Fate(
             ConnectionClass.ZOMBIE,
-            (f"its client has learned its brokers, left it {idle:.0f} s ago and closes none",),
-            "nothing on the client's side: connections.max.idle.ms is off",
+            (f"unused bootstrap connection: idle {duration(idle)}, idle timeout disabled",),
+            "nothing on the client's side: idle timeout disabled (connections.max.idle.ms)",
             cause=Cause.IDLE_CLOSING_OFF,
         )
     moment = settings.zombie_after
@@ -235,13 +236,13 @@ def _zombie(
     if off:
         return _Fate(
             ConnectionClass.ZOMBIE,
-            (f"nothing has gone over it for {idle:.0f} s, and its client closes none",),
-            "nothing on the client's side: connections.max.idle.ms is off",
+            (f"idle {duration(idle)}, idle timeout disabled",),
+            "nothing on the client's side: idle timeout disabled (connections.max.idle.ms)",
             cause=Cause.IDLE_CLOSING_OFF,
         )
     return _Fate(
         ConnectionClass.ZOMBIE,
-        (f"nothing has gone over it for {idle:.0f} s; idle closing should have ended it",),
+        (f"idle {duration(idle)}: the idle timeout should have closed it",),
         "the broker's connections.max.idle.ms (10 min by default), if that is on",
         cause=Cause.IDLE_CLOSING_FAILED,
     )
@@ -282,7 +283,7 @@ def _in_use(tracked: TrackedConnection, role: Role, standing: Standing, now: flo
     reasons: tuple[str, ...] = ()
     cause: Cause | None = None
     if role is Role.BOOTSTRAP and standing.learned:
-        reasons = ("the client has learned its brokers: it will not use this one again",)
+        reasons = ("the client knows its brokers and does not use this connection any more",)
         cause = Cause.SUPERSEDED_BOOTSTRAP
     return _Fate(_CLASS_OF_ROLE[role], reasons, _idle_close(limit), _left(limit, idle), cause)
 
@@ -291,10 +292,8 @@ def _idle_close(limit: float | None) -> str:
     if limit is None:
         return "unknown: the client's connections.max.idle.ms is not known"
     if limit == 0:
-        return (
-            "only the broker's connections.max.idle.ms (10 min by default): the client's own is off"
-        )
-    return f"the client's connections.max.idle.ms, after {limit:.0f} s without use"
+        return "only the broker's connections.max.idle.ms (10 min by default): the client's is off"
+    return f"the client's connections.max.idle.ms, after {duration(limit)} idle"
 
 
 def _left(limit: float | None, idle: float) -> float | None:
@@ -315,5 +314,5 @@ def _probe_reason(tracked: TrackedConnection, settings: ClassSettings, now: floa
     if not LEAST_PROBE_SECONDS <= age <= settings.probe_within or not tracked.age_is_exact:
         return None
     if info.data_segments_in == 0 and info.data_segments_out == 0:
-        return f"open for {age:.1f} s, not a byte either way, and no Kafka library in its process"
+        return f"open for {duration(age)}, no bytes either way, no Kafka library in its process"
     return None

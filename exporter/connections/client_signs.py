@@ -3,7 +3,7 @@
 A client has one connection to each broker that it uses, one more to its group's coordinator, and
 before those its bootstrap connections, which fall silent before it uses any other. So of a client's
 connections to one broker the one that fell silent first is its bootstrap connection, and what is in
-use and does not fetch is a consumer's coordinator. Where nobody tells which connections are one
+use and does not fetch is a consumer's coordinator. Where it is unknown which connections are one
 client, the same is said of a process, as a guess.
 What cannot be told apart stays unknown: no answer is better than a wrong one.
 Pure.
@@ -47,8 +47,8 @@ _TICK = 0.01
 # since 2.3 where the first is slow to answer.
 _MOST_GUESSED = 2
 
-# Where nobody tells clients apart, the connection that a client used instead of its bootstrap one
-# was opened soon after that: later ones may be another client's.
+# Where clients cannot be distinguished, the connection that a client used instead of its bootstrap
+# one was opened soon after that: later ones may be another client's.
 _PAIR_SECONDS = 10.0
 
 # What bootstrap connections carry beyond ApiVersions (Metadata, InitProducerId, FindCoordinator; a
@@ -113,7 +113,7 @@ def _add(signs: dict[int, Sign], told: dict[int, Role], more: Mapping[int, Sign]
 
 
 def kinds_shown(members: Iterable[TrackedConnection]) -> frozenset[ClientKind]:
-    """Return of which kind a client is by what its connections do; nothing where none tells."""
+    """Return of which kind a client is by what its connections do; nothing where none shows it."""
     if any(is_fetch(each) or is_beating(each) for each in members):
         return frozenset({ClientKind.CONSUMER})
     if any(is_produce(each) for each in members):

@@ -1,6 +1,6 @@
 """How connections ended, and which side did it.
 
-The destroy event's own state is always CLOSE and it names no side. What tells is the last state
+The destroy event's own state is always CLOSE and it names no side. What decides is the last state
 that a poll saw, and what the final counters say of FINs: `bytes_acked` and `bytes_received` count
 one each, `bytes_sent` does not. Measured on Linux 6.18 for every way to end:
 

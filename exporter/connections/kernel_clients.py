@@ -38,7 +38,7 @@ _ALL_KINDS = frozenset({ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.ADM
 class KernelClient(NamedTuple):
     """A client as far as its connections show it.
 
-    `client_id` is its own where its metrics tell of one of its connections, else `#` and a number:
+    `client_id` is its own where its metrics report one of its connections, else `#` and a number:
     no id of its own, and new with each start of the agent.
     """
 

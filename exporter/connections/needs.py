@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Pair = tuple[ClientBroker, ClientKey | str | None]
 
-# A broker that restarts in order is back by then, and the scrape of every minute has seen it.
+# A broker in a rolling restart is back within it, and a scrape every minute has seen it.
 MISSED_SECONDS = 60.0
 
 # A client that closes has no need of its broker any more; whether it was the client is not known

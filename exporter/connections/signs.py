@@ -139,7 +139,7 @@ def _beats(activities: list[Activity], kind: _Beat) -> Sign | None:
     return Sign(
         Role.COORDINATOR,
         kind.confidence,
-        f"a request of {request} B each {period:.0f} s whose answer has the size of a heartbeat's"
+        f"a request of {request} B each {period:.0f} s with a response of a heartbeat's size"
         f" ({beats[-1].incoming_bytes} B)",
     )
 
@@ -155,7 +155,7 @@ def _fetches(activities: Sequence[Activity]) -> Sign | None:
     return Sign(
         Role.DATA,
         Confidence.STRONG,
-        "look after look a request waits for its answer, as fetches do",
+        "a request is waiting for its response at every poll, as fetches do",
     )
 
 

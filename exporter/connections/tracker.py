@@ -1,7 +1,7 @@
 """Which connection is which over polls: opened, closed, vanished, and what it did meanwhile.
 
 A connection is known by its kernel cookie: ports and inodes are used again, cookies are not.
-Pure: it gets readings and hands out what changed. What only /proc can tell (is the descriptor of
+Pure: it gets readings and hands out what changed. What only /proc shows (is the descriptor of
 a vanished socket still open?) it asks back through `Changes.vanished`.
 """
 

@@ -28,13 +28,13 @@ MOST_TOPICS = 64
 
 
 def _leave(*_: object) -> None:
-    # The kernel tells of a parent of several threads more than once; sweeping goes on.
+    # The kernel reports a parent of several threads more than once; sweeping goes on.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(0)
 
 
 def mock_cluster() -> Prepared:
-    """Start the brokers, on ports that the kernel chooses; tell their addresses and a topic."""
+    """Start the brokers, on ports that the kernel chooses; return their addresses and a topic."""
     from confluent_kafka import Producer
 
     # The cluster lives as long as this client, whose own connections are no part of the show.

@@ -24,7 +24,7 @@ _LINGER_ZERO = struct.pack("ii", 1, 0)
 
 
 def front() -> Prepared:
-    """Listen on two ports of 127.0.0.1 and tell them; then relay to `broker`."""
+    """Listen on two ports of 127.0.0.1 and report them; then relay to `broker`."""
     listeners = {name: socket.create_server(("127.0.0.1", 0)) for name in ("closing", "resetting")}
     ports = {name: listener.getsockname()[1] for name, listener in listeners.items()}
 

@@ -1,9 +1,9 @@
 """Staged: the connections of an old Java consumer with `connections.max.idle.ms=-1`.
 
 It asks each listed server for metadata on a connection of its own (node ids -1, -2, ...), then
-connects to the same brokers anew under their real ids and fetches there. The first connections
+connects to the same brokers again under their real ids and fetches there. The first connections
 are never used again, and nothing closes them. Like a JVM with jmx_exporter it serves its byte
-counts by node, which is how the agent tells the roles to the byte.
+counts by node, which is how the agent identifies the roles exactly.
 """
 
 from __future__ import annotations

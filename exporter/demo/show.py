@@ -98,7 +98,7 @@ def url_of(listening: Endpoint) -> str:
 
 
 def _inlet(stack: ExitStack) -> str:
-    """Return a path for the socket: the Unix one tells the agent which process sends."""
+    """Return a path for the socket: over the Unix socket the agent knows which process sends."""
     folder = tempfile.gettempdir()
     # A Unix socket's path has 107 bytes at most.
     where = folder if len(os.fsencode(folder)) <= LONGEST_FOLDER else "/tmp"  # noqa: S108

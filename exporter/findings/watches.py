@@ -59,7 +59,7 @@ class StormWatch:
     ) -> list[Finding]:
         """Return a finding for each broker that has dropped more than it ever had, several times.
 
-        Without what a health check resets, which the alert cannot tell apart.
+        Without what a health check resets, which the alert cannot distinguish.
         """
         self._remember(held_by_broker(counts), now)
         most: Counter[str] = Counter()

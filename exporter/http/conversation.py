@@ -75,7 +75,7 @@ class Allowance:
 class Conversation:
     """Reads requests, has the app answer them, writes the answers; until one side has had enough.
 
-    `phase` and `since` tell the server which connection to give up first.
+    `phase` and `since` are how the server chooses which connection to close first.
     """
 
     def __init__(

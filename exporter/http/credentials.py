@@ -1,4 +1,4 @@
-"""Who we are to a source and whom we trust: always from files, read anew for each request.
+"""Who we are to a source and whom we trust: always from files, read again for each request.
 
 No secret and nothing of a secret is ever in a message.
 """
@@ -19,7 +19,7 @@ MAX_SECRET_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """Who we are and whom we trust; files are read anew for each request, so they may rotate."""
+    """Who we are and whom we trust; files are read again for each request, so they may rotate."""
 
     username: str | None = None
     password_file: str | None = None

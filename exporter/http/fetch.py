@@ -51,7 +51,7 @@ class Response:
     """A whole answer with status 200.
 
     `begun_at` (monotonic) is just before the request went out on the open connection, `ended_at`
-    just after its last byte came: what the answer tells was measured in between.
+    just after its last byte: the figures were measured in between.
     """
 
     where: str

@@ -127,14 +127,14 @@ class Security:
         except ConfigError as error:
             self._good = False
             self.failures += 1
-            _LOG.error("the web config file is not good, the last one stays: %s", error)
+            _LOG.error("invalid web config file, keeping the last valid one: %s", error)
             return
         if loaded.config != self._in_force.config:
             self._limiter = _Limiter(loaded.config, self._clock)
         self._in_force = loaded
         self._good = True
         self._good_since = self._wall_clock()
-        _LOG.info("the web config file was read again")
+        _LOG.info("web config file reloaded")
 
     def _refuse_worse(self, loaded: _InForce) -> None:
         """Refuse what opens the server: a file that is being written is empty for a moment."""

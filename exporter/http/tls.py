@@ -125,7 +125,7 @@ def _certificate_end(context: ssl.SSLContext, material: Material) -> float:
                 break
             _step(answering)
     except ssl.SSLError as error:
-        # A client that must show a certificate was told to go; it has seen the server's by then.
+        # A client without the required certificate was refused, after it has seen the server's.
         if "PEER_DID_NOT_RETURN_A_CERTIFICATE" not in str(error):
             raise TlsError(
                 f"a handshake with {material.certificate_name} fails: {_words(error)}"

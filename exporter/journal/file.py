@@ -56,7 +56,7 @@ class JournalFile:
         self._size += len(lines.data)
 
     def close(self) -> None:
-        """Let go of the file; the next `append` opens it anew."""
+        """Close the file; the next `append` opens it again."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             with suppress(OSError):

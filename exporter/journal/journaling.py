@@ -1,4 +1,4 @@
-"""The journal of a running agent: what its polls tell the core, and where the batches go."""
+"""The journal of a running agent: it counts what polls find and passes the batches on."""
 
 from __future__ import annotations
 

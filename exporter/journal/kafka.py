@@ -230,7 +230,7 @@ class KafkaDelivery:
         self.figures.bytes += sending.bytes
         self.figures.last_success = self._wall_clock()
         if self._error is not None:
-            log.info("brokers take the journal again", extra={"sink": "kafka"})
+            log.info("journal delivery to Kafka resumed", extra={"sink": "kafka"})
         self._error = None
 
     # ---- the client ---------------------------------------------------------------------------
@@ -270,7 +270,7 @@ class KafkaDelivery:
 
     def _take_statistics(self, text: str) -> None:
         brokers = json.loads(text)["brokers"].values()
-        # Its own count of attempts begins anew whenever it begins a broker anew.
+        # Its own count of attempts starts over with each reconnect to a broker.
         before = self.own_connections
         self.own_connections = sum(each["state"] not in _NOT_CONNECTED for each in brokers)
         self.own_established += max(0, self.own_connections - before)

@@ -89,6 +89,6 @@ class Lane:
             return
         self._error = error
         if error is None:
-            log.info("the journal is written again", extra={"sink": self.name})
+            log.info("journal writing resumed", extra={"sink": self.name})
         else:
             log.warning("cannot write the journal", extra={"sink": self.name, "error": error})

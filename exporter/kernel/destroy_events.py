@@ -1,4 +1,4 @@
-"""Destroy events: the kernel tells of every TCP socket that ends, however short its life was."""
+"""Destroy events: the kernel reports every TCP socket that ends, however short-lived."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Lane:
         return len(set(self._headers.iter_unpack(run))) == 1
 
     def repeats(self, wiped: bytes) -> bool:
-        """Take a run if nothing happened to any of its sockets; tell whether that was so."""
+        """Take a run if nothing happened to any of its sockets; return whether that was so."""
         if not self._wiped.startswith(wiped, self._place):
             return False
         first = self._place // self.layout.length
@@ -136,7 +136,7 @@ class Lane:
         return self._places.get(record[_FAMILY] + record[_IDENTITY])
 
     def finish(self) -> bool:
-        """End a dump; tell whether anything is different from the last."""
+        """End a dump; return whether anything differs from the last."""
         if not self._changed and self._place == len(self._wiped):
             return False
         found: list[SocketReading] = []

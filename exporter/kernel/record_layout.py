@@ -1,7 +1,7 @@
 """Learns where things stand in an inet_diag record. Pure: bytes in, values out.
 
 It differs between kernels and with the reader's capabilities, so nothing but the kernel's fixed
-structures is known beforehand; what an older kernel's `tcp_info` lacks is not there.
+structures is assumed; what an older kernel's `tcp_info` lacks is not there.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class NetlinkSocketTable:
     """Reads the TCP sockets whose remote port is one of `ports`; without ports, all of them.
 
     `states` may add LISTENERS, whose remote port is 0: for tables without `ports`.
-    With `buffers` the readings tell the sizes of receive buffers.
+    With `buffers` the readings have the sizes of receive buffers.
     Not for use by several threads: each thread opens its own, and all but one without `events`.
     """
 
@@ -95,7 +95,7 @@ class NetlinkSocketTable:
         try:
             return DestroyEvents(self._ports, open_socket=self._open_socket)
         except SourceUnavailableError:
-            # Kernels before 4.4 and some sandboxes have no such groups; `events_complete` tells.
+            # Kernels before 4.4 and some sandboxes have no such groups: `events_complete` is false.
             self._wants_events = False
             return None
 

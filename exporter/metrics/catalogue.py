@@ -22,8 +22,8 @@ class MetricSpec:
     """One metric.
 
     `by` is the last label where one owner of the other labels has several series.
-    `expires` tells what a snapshot says of the clients: it is dropped, not frozen, once the
-    snapshot is too old. What the agent says of itself stays.
+    A metric that `expires` is about clients: it is dropped, not frozen, once the snapshot is too
+    old. The agent's own metrics stay.
     """
 
     name: str
@@ -112,7 +112,7 @@ _CLIENTS = (
     _of_clients(
         "connection_efficiency_ratio",
         Kind.GAUGE,
-        "Useful seconds over all connection seconds since the agent's start; 1 wastes nothing.",
+        "Useful seconds over all connection seconds since the agent's start; 1 is no waste.",
         unit="ratio",
         of=CLIENT,
     ),
@@ -129,7 +129,7 @@ _CLIENTS = (
     _of_clients(
         "connection_lifetime_seconds",
         Kind.HISTOGRAM,
-        "How long closed connections had been open.",
+        "Lifetime of closed connections.",
         unit="seconds",
         of=CLIENT,
     ),
@@ -150,7 +150,7 @@ _CLIENTS = (
     _of_clients(
         "connection_idle_seconds_max",
         Kind.GAUGE,
-        "Time since bytes last went either way, of the connection that is idle longest.",
+        "Time since the last byte in either direction, of the connection that is idle longest.",
         unit="seconds",
         of=CLIENT,
     ),
@@ -165,13 +165,13 @@ _CLIENTS = (
     _of_clients(
         "retransmits_total",
         Kind.COUNTER,
-        "Segments that the clients' side sent again (tcp_info).",
+        "Segments retransmitted by the clients' side (tcp_info).",
         of=BROKER,
     ),
     _of_clients(
         "connect_failures_total",
         Kind.COUNTER,
-        "Connections that never got through; closed_by refused tells whose.",
+        "Connection attempts that failed; by client in closed_by refused.",
         of=BROKER,
     ),
     _of_clients(
@@ -196,13 +196,13 @@ _CLIENTS = (
     _of_clients(
         "broker_max_connections",
         Kind.GAUGE,
-        "What brokers.max_connections says that the broker takes; absent where it says nothing.",
+        "The configured brokers.max_connections; absent where it is not set.",
         of=("broker",),
     ),
     _of_clients(
         "broker_max_connections_per_ip",
         Kind.GAUGE,
-        "What brokers.max_connections_per_ip says that the broker takes from one address.",
+        "The configured brokers.max_connections_per_ip.",
         of=("broker",),
     ),
     _of_clients(
@@ -251,7 +251,7 @@ _AGENT = (
     _of_agent(
         "source_dropped_reads_total",
         Kind.COUNTER,
-        "Good reads of a source that came faster than the poll could take them, and are lost.",
+        "Successful reads of a source that were dropped because the poll fell behind.",
         labels=_SOURCE,
     ),
     _of_agent(
@@ -261,7 +261,7 @@ _AGENT = (
         labels=_SOURCE,
         unit="seconds",
     ),
-    _of_agent("source_clients", Kind.GAUGE, "Clients that the source tells of.", labels=_SOURCE),
+    _of_agent("source_clients", Kind.GAUGE, "Clients reported by the source.", labels=_SOURCE),
     _of_agent("polls_total", Kind.COUNTER, "Polls of the socket table."),
     _of_agent("poll_failures_total", Kind.COUNTER, "Polls that could not read the socket table."),
     _of_agent("poll_duration_seconds", Kind.GAUGE, "How long the last poll took.", unit="seconds"),
@@ -275,10 +275,10 @@ _AGENT = (
     _of_agent(
         "read_method",
         Kind.GAUGE,
-        "1 for the way in which the socket table is read; every way always.",
+        "1 for the method in use to read the socket table, 0 for the others.",
         labels=("method",),
     ),
-    _of_agent("events_available", Kind.GAUGE, "1 if the kernel tells of each closed connection."),
+    _of_agent("events_available", Kind.GAUGE, "1 if the kernel reports each closed connection."),
     _of_agent("events_lost_total", Kind.COUNTER, "Times that the kernel dropped close events."),
     _of_agent(
         "client_groups_available",
@@ -316,26 +316,26 @@ _AGENT = (
     _of_agent(
         "http_rejected_connections_total",
         Kind.COUNTER,
-        "Connections that the agent's server turned away or cut off.",
+        "Connections that the agent's server rejected or aborted.",
         labels=("reason",),
     ),
     _of_agent(
         "config_last_reload_successful",
         Kind.GAUGE,
-        "1 if the file was good when it was last read; the last good one is in use.",
+        "1 if the last reload succeeded, else 0: the last valid configuration stays in use.",
         labels=("file",),
     ),
     _of_agent(
         "config_last_reload_success_timestamp_seconds",
         Kind.GAUGE,
-        "When the file that is in use was read.",
+        "When the configuration in use was loaded.",
         labels=("file",),
         unit="seconds",
     ),
     _of_agent(
         "config_reload_failures_total",
         Kind.COUNTER,
-        "Versions of the file that were not good and are not in use.",
+        "Reloads that failed because the file was invalid.",
         labels=("file",),
     ),
     _of_agent(

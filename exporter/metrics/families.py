@@ -193,7 +193,7 @@ def _seconds(snapshot: Snapshot, labels: Labels) -> Rows:
 
 
 def _useful(snapshot: Snapshot, labels: Labels) -> Rows:
-    # Without a client's metrics nobody knows what is of use: unknown is not waste.
+    # Without a client's metrics it is unknown what is useful: unknown is not waste.
     summed = _by_client(snapshot.totals.useful_seconds, labels)
     return [(client, "", value) for client, value in summed.items() if value or client[0]]
 

@@ -38,7 +38,7 @@ _LIBRARY_LOOKS = 3
 _MOST_IDLE_PROCESSES = 64
 # What the ladder can see changes with the pod, not from poll to poll.
 _ABILITIES_SECONDS = 60.0
-# The root of a hierarchy, which is all that cgroup v1 gives, tells nobody from anybody.
+# The root of a hierarchy, which is all that cgroup v1 gives, distinguishes nothing.
 _ROOT_CGROUP = 1
 
 
@@ -122,7 +122,7 @@ class OwnerLadder:
     def _doubt_ended(self, now: float) -> None:
         """Have the sockets of ended processes looked at once more at the next poll.
 
-        Until then they keep their owner: most are gone by then, or are its last trace.
+        Until then they keep their owner: most have ended, or are its last trace.
         """
         gone = [self._processes.pop(pid) for pid in self._watch.ended()] + self._replaced
         self._replaced = []
@@ -234,7 +234,7 @@ class OwnerLadder:
             del self._processes[pid]
 
     def abilities(self) -> tuple[str, ...]:
-        """Say for each rung whether it tells owners here, and what would open it."""
+        """Return for each lookup method whether it works here, and what would enable it."""
         now = self._clock()
         if now >= self._abilities_due:
             self._abilities_due = now + _ABILITIES_SECONDS

@@ -41,7 +41,7 @@ class Pod(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The name or, where the node does not tell it, the uid."""
+        """The name or, where the node does not provide it, the uid."""
         return self.name or self.uid
 
 

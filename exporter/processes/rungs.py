@@ -27,7 +27,7 @@ _NOT_HIDDEN = frozenset({"0", "off"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RungAccess:
-    """One rung: whether it tells owners here, and why (or why not, and what to do)."""
+    """One lookup method: whether it works here, and why (or why not, and what to do)."""
 
     rung: OwnerRung
     is_open: bool
@@ -50,7 +50,7 @@ def rung_access(
 
 
 _UID_ACCESS = RungAccess(
-    rung=OwnerRung.UID, is_open=True, reason="the socket table tells each socket's uid"
+    rung=OwnerRung.UID, is_open=True, reason="the socket table has each socket's uid"
 )
 
 
@@ -120,11 +120,11 @@ def _hidepid(proc: str) -> str | None:
 
 def _cgroup_access(cgroup_id: int | None) -> RungAccess:
     if cgroup_id is None:
-        reason = "the kernel tells no cgroup ids (before 5.8, or without cgroup v2)"
+        reason = "the kernel reports no cgroup ids (before 5.8, or without cgroup v2)"
     elif cgroup_id == _ROOT_CGROUP:
         reason = "all sockets are in the root cgroup: cgroup v1, or no containers"
     else:
-        reason = f"cgroup ids tell containers apart; the agent's own is {cgroup_id}"
+        reason = f"cgroup ids distinguish containers; the agent's own is {cgroup_id}"
     is_open = cgroup_id is not None and cgroup_id != _ROOT_CGROUP
     return RungAccess(rung=OwnerRung.CGROUP, is_open=is_open, reason=reason)
 

@@ -56,7 +56,7 @@ _DEAD_INTERVALS = 10.0
 _DEAD_SECONDS = 30.0
 # Larger snapshots are formatted outside of the server's thread.
 _MANY_CONNECTIONS = 1000
-# A larger document is made anew for each who asks, rather than kept for who does not.
+# A larger document is made for each request rather than kept in memory.
 _KEPT_BYTES = 1024 * 1024
 _READING = frozenset({"GET", "HEAD"})
 _SAFETY = (

@@ -8,18 +8,18 @@ TIMES = " \N{MULTIPLICATION SIGN} "
 
 CLASS_WORDS = {
     "ghost": "descriptor open, socket dead",
-    "half_closed": "the broker has closed, the client has not",
-    "connecting": "not through yet",
-    "stale": "to an address that is no broker's any more",
+    "half_closed": "closed by the broker, not by the client",
+    "connecting": "TCP handshake not complete",
+    "stale": "to an address that no broker has any more",
     "zombie": "never used again, never closed",
     "excess": "more than this client needs",
-    "bootstrap": "opened to learn the brokers",
+    "bootstrap": "opened to discover the brokers",
     "coordinator": "the consumer group's coordinator",
-    "transaction": "the transaction coordinator's own",
+    "transaction": "the transaction coordinator",
     "data": "produce and fetch",
-    "admin": "control work",
-    "probe": "short, no Kafka in it: a health check",
-    "unknown": "too early or too little to tell",
+    "admin": "administrative requests",
+    "probe": "no Kafka traffic: a health check",
+    "unknown": "too early or not enough evidence",
 }
 
 

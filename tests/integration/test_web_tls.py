@@ -247,7 +247,7 @@ def test_a_bad_certificate_leaves_the_old_one(folder, caplog, text):
         assert serial_of(server) != first
         time.sleep(1.1)  # a page is rendered anew after an interval
         assert metric(server, "brokerwire_config_last_reload_successful", context) == 1
-    assert "is not good, the last one stays" in caplog.text
+    assert "invalid web config file, keeping the last valid one" in caplog.text
     assert "PRIVATE" not in caplog.text
 
 

@@ -159,4 +159,4 @@ def test_rubbish_is_logged_once_a_minute_however_it_changes(caplog):
     made.stop()
     lines = [record.message for record in caplog.records]
     assert lines.count("source cannot be read") == 2
-    assert lines.count("source is back") <= 2
+    assert lines.count("source readable again") <= 2
