@@ -1,6 +1,6 @@
 // What is looked at, as the fragment of the address: it can be shared, and goes to no server.
 const DEFAULTS = {
-  range: "1h", group: "process", sort: "-waste", q: "", class: "", process: "", client: "",
+  range: "", group: "process", sort: "-waste", q: "", class: "", process: "", client: "",
   broker: "", finding: "", open: "", story: "", from: "", to: "",
 };
 /** Those that choose connections; the rest is how they are shown. */

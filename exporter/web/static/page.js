@@ -123,7 +123,7 @@ function renderHeader() {
   renderLimits();
   renderChips();
   ranges.forEach((button) => setAttributes(button, {
-    "aria-pressed": String(!view.from && button.textContent === view.range) }));
+    "aria-pressed": String(!view.from && button.textContent === timeline.range(view)) }));
   if (document.activeElement !== filter) filter.value = view.q;
   setText(state, stateWords(live.paused ? "paused" : live.source ? "live" : "asking"));
 }

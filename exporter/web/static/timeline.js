@@ -75,12 +75,18 @@ export class Timeline {
     if (!this.pointed) this.show(null);
   }
 
+  /** The chosen range, else what shows all that an agent of a few minutes remembers. */
+  range(view) {
+    if (view.range in RANGES) return view.range;
+    const since = this.model.history?.series.at(-1)?.times[0] ?? this.model.now();
+    return this.model.now() - since <= RANGES["5m"] ? "5m" : "1h";
+  }
+
   /** The finest series that reaches back far enough. */
   seriesFor(view) {
     const all = this.model.history?.series ?? [];
     const now = this.model.now();
-    const seconds = RANGES[view.range] ?? RANGES["1h"];
-    this.from = view.from ? Number(view.from) : now - seconds;
+    this.from = view.from ? Number(view.from) : now - RANGES[this.range(view)];
     this.to = view.to ? Number(view.to) : now;
     return all.find((each) => now - this.from <= 3600 && each.step_seconds < 60) ?? all.at(-1);
   }
