@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 BEGIN, END = "<!-- demo -->\n", "<!-- /demo -->"
 BROKERWIRE = Path(sys.executable).parent / "brokerwire"
-URL = "http://127.0.0.1:10920/"
+URL = "http://127.0.0.1:10920/#range=5m"
 DEMO_SECONDS = 40
 # By then every sin has been seen often enough to be named.
 PICTURE_AFTER_SECONDS = 30
@@ -35,6 +35,11 @@ def main() -> None:
         )
         page = browser.new_page(viewport={"width": 1180, "height": 1000})
         page.goto(URL)
+        page.wait_for_selector("[data-line]")
+        # A group that is open shows its connections, and a second event their rates.
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        page.wait_for_timeout(2500)
         page.screenshot(path=ROOT / "docs" / "page.png")
         browser.close()
     printed, _ = demo.communicate(timeout=DEMO_SECONDS)

@@ -30,7 +30,7 @@ _NUMBERS = frozenset(
     }
 )  # fmt: skip
 _SWITCHES = frozenset({"age_is_exact", "told_apart"})
-_LISTS_OF_TEXT = frozenset({"evidence", "equals"})
+_LISTS_OF_TEXT = frozenset({"cookies", "evidence", "equals"})
 _HIGHEST = 2**64
 
 

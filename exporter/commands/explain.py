@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["add_parser", "matching"]
+__all__ = ["add_parser", "matching", "paragraph"]
 
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ def _execute(options: argparse.Namespace) -> int:
     records = matching(document, what)
     if not records:
         raise NotFoundError(_nothing(document, what))
-    say("\n".join(_paragraph(record) for record in records[:MOST_SHOWN]))
+    say("\n".join(paragraph(record) for record in records[:MOST_SHOWN]))
     if len(records) > MOST_SHOWN:
         say(f"\n... and {len(records) - MOST_SHOWN} more: name one by its local address\n")
     return 0
@@ -106,7 +106,8 @@ def _nothing(document: Document, what: str) -> str:
     return f"no connection of or to {what!r}{known}; `brokerwire inspect --each` lists all"
 
 
-def _paragraph(record: Mapping[str, Any]) -> str:
+def paragraph(record: Mapping[str, Any]) -> str:
+    """Tell the story of one connection."""
     from exporter.commands.records import connection_from_record
     from exporter.findings.explanations import explain
 

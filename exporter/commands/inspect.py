@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from exporter.commands.arguments import Commands, add_look_flags
 from exporter.commands.output import console, rendered, say
-from exporter.errors import UsageError
 
 if TYPE_CHECKING:
     import argparse
@@ -41,17 +40,12 @@ def add_parser(commands: Commands) -> None:
     add_look_flags(parser)
     parser.add_argument("--each", action="store_true", help="one line for every connection")
     parser.add_argument("--json", action="store_true", help="print the API's document")
-    parser.add_argument("--watch", action="store_true", help="go on until Ctrl-C")
     parser.set_defaults(execute=_execute)
 
 
 def _execute(options: argparse.Namespace) -> int:
     from exporter.commands.looking import look
 
-    if options.watch:
-        if options.json:
-            raise UsageError("--json does not go with --watch: ask the agent's API instead")
-        return _watch(options)
     document = look(options)
     if options.json:
         from exporter.web.document import encode
@@ -60,34 +54,6 @@ def _execute(options: argparse.Namespace) -> int:
     else:
         screen = console()
         say(rendered(screen, report(document, each=options.each, width=screen.width)))
-    return 0
-
-
-def _watch(options: argparse.Namespace) -> int:
-    from rich.live import Live
-
-    from exporter.commands.looking import looks
-    from exporter.commands.stopping import StopSignals
-
-    screen = console()
-    with StopSignals() as signals:
-        live = Live(console=screen, auto_refresh=False, screen=False)
-        if screen.is_terminal:
-            live.start()
-        try:
-            for document in looks(options, rest=signals.wait):
-                if signals.told:
-                    return 0
-                shown = report(document, each=options.each, width=screen.width)
-                if screen.is_terminal:
-                    live.update(shown, refresh=True)
-                else:
-                    screen.file.write(rendered(screen, shown))
-                    screen.file.flush()
-        except BrokenPipeError:
-            return 0
-        finally:
-            live.stop()
     return 0
 
 

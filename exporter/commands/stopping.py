@@ -52,10 +52,14 @@ class StopSignals:
         """Whether a signal has come."""
         return bool(self._name)
 
-    def wait(self, seconds: float | None = None) -> str:
-        """Wait for a signal and return its name; "" where the time was over first."""
+    def wait(self, seconds: float | None = None, *, beside: int | None = None) -> str:
+        """Wait for a signal and return its name; "" where the time was over first.
+
+        With `beside`, a descriptor that can be read ends the wait, too.
+        """
         # What was written is left there: every later wait is over at once.
-        select.select([self._end], [], [], seconds)
+        awaited = [self._end] if beside is None else [self._end, beside]
+        select.select(awaited, [], [], seconds)
         return self._name
 
     def _stop(self, number: int, _: FrameType | None) -> None:

@@ -1,12 +1,17 @@
 """The command as a user starts it: processes, signals, ports, pipes, and a real agent's answer."""
 
+import fcntl
 import json
 import os
+import pty
 import re
+import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 from contextlib import ExitStack, contextmanager
@@ -299,20 +304,65 @@ def on_terminal(*arguments, env):
     return shown.decode()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_watch_goes_on_until_it_is_told(number):
-    body = encode(connections_document(page_sample()))
-    with (
-        answering(body) as url,
-        subprocess.Popen(
-            [*BROKERWIRE, "inspect", "--agent", url, "--watch"], stdout=subprocess.PIPE, text=True
-        ) as process,
-    ):
-        seen = 0
-        while seen < 2:
-            line = process.stdout.readline()
-            assert line, "ended before it was told"
-            seen += line.startswith("Recommendations")
-        process.send_signal(number)
-        process.stdout.read()
+@contextmanager
+def top(url, columns=80):
+    """`brokerwire top` on a terminal of its own, and what it has shown so far."""
+    main, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 30, columns, 0, 0))
+    process = subprocess.Popen(
+        [*BROKERWIRE, "top", "--agent", url],
+        stdin=side,
+        stdout=side,
+        stderr=side,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(side)
+    try:
+        yield process, main
+    finally:
+        process.kill()
+        process.wait()
+        os.close(main)
+
+
+def shown_until(main, words, seconds=20):
+    """Read a terminal until it shows some words."""
+    seen, until = "", time.monotonic() + seconds
+    while words not in seen:
+        ready, _, _ = select.select([main], [], [], until - time.monotonic())
+        assert ready, f"{words!r} is not shown: {seen[-2000:]}"
+        seen += os.read(main, 65536).decode(errors="replace")
+    return seen
+
+
+def test_top_follows_keys():
+    with answering(encode(connections_document(page_sample()))) as url, top(url) as (process, main):
+        shown_until(main, "12 connections")
+        os.write(main, b"j")
+        os.write(main, b"\r")
+        shown_until(main, "half closed")
+        os.write(main, b"/billing-con\r")
+        shown_until(main, "/billing-con")
+        os.write(main, b"\x1bb")
+        os.write(main, b"b")
+        shown_until(main, "BROKER")
+        os.write(main, b"q")
+        shown_until(main, "\x1b[?1049l")
         assert process.wait(5) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_top_ends_when_it_is_told(number):
+    with answering(encode(connections_document(page_sample()))) as url, top(url) as (process, main):
+        shown_until(main, "12 connections")
+        process.send_signal(number)
+        shown_until(main, "\x1b[?1049l")
+        assert process.wait(5) == 0
+
+
+def test_top_into_a_pipe_is_one_look():
+    with answering(encode(connections_document(page_sample()))) as url:
+        done = brokerwire("top", "--agent", url, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0
+    assert "Recommendations" in done.stdout
+    assert "\x1b" not in done.stdout

@@ -35,7 +35,7 @@ def options(*arguments):
         pytest.param(
             ["inspect", "--pid", "1", "--agent", "http://127.0.0.1:1"], id="pid and agent"
         ),
-        pytest.param(["inspect", "--json", "--watch"], id="json and watch"),
+        pytest.param(["top", "--json"], id="top in JSON"),
         pytest.param(["inspect", "--ports", "9098-9092"], id="ports backwards"),
         pytest.param(["explain"], id="explain nothing"),
         pytest.param(["check", "--max", "zombies=0"], id="unknown class"),
