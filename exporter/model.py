@@ -1,4 +1,4 @@
-"""The values that flow from the sources through the core to the sinks.
+"""The values that flow from the sources to metrics, page and journal.
 
 All are frozen: a snapshot can be read by any thread without a lock. Missing is None, never 0
 and never "". Times named `at` are seconds of the monotonic clock; `wall_time` is seconds since
@@ -155,7 +155,7 @@ class ClosedBy(StrEnum):
 
 
 class OwnerRung(StrEnum):
-    """Which rung of the ownership ladder told whose a socket is (DESIGN section 3)."""
+    """Which lookup method found the owner of a socket (DESIGN section 3)."""
 
     PROC_FD = "proc_fd"
     CGROUP = "cgroup"
@@ -228,7 +228,7 @@ class SocketReading:
     receive_buffer: int | None = None
     """What the kernel may hold for it, twice of what was asked for; None where nobody asked."""
     is_ipv6: bool | None = None
-    """Whether it is an AF_INET6 socket, as a JVM's are for IPv4 addresses, too; None: not told."""
+    """Whether it is an AF_INET6 socket, as a JVM's are for IPv4 addresses, too; None: unknown."""
     keepalive_left_ms: int | None = None
     """What is left of its keep-alive timer at `at`; None where none runs, or another one does."""
 
@@ -351,7 +351,7 @@ class NodeReading:
 
     `node_id` is the client's own spelling without quotes ("-1", "0", "2147483646", "+0",
     "GroupCoordinator"). Totals go on over reconnects. `remote_name` is librdkafka's
-    `host:port`, unresolved. `requests` and `responses` are None where they are not told.
+    `host:port`, unresolved. `requests` and `responses` are None where they are unknown.
     """
 
     node_id: str
@@ -386,7 +386,7 @@ class ClientReading:
     library: Library
     nodes: tuple[NodeReading, ...]
     instance: str = ""
-    """Tells clients of equal client_id apart where the library does (rdkafka#producer-1)."""
+    """Distinguishes clients of equal client_id where the library does (rdkafka#producer-1)."""
     version: str | None = None
     group_id: str | None = None
     connection_count: int | None = None
@@ -396,7 +396,7 @@ class ClientReading:
     """Handshakes and logins that went well: stays 0 without TLS and SASL."""
     reauthentications: int | None = None
     ciphers: tuple[CipherUse, ...] = ()
-    """TLS as negotiated, from Java 2.6 on; empty where it is not told, as in plaintext."""
+    """TLS as negotiated, from Java 2.6 on; empty where unknown, as in plaintext."""
 
     def key(self, source: str) -> ClientKey:
         """Return what identifies this client among those of all sources."""

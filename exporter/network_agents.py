@@ -124,7 +124,7 @@ class NetworkAgents:
         return self._thread.is_alive() and not late
 
     def readings(self) -> list[tuple[str, tuple[str, ...], float]]:
-        """Tell how many namespaces there are, for the exposition."""
+        """Return how many namespaces there are, for the exposition."""
         return [
             *(
                 ("brokerwire_networks", (state,), float(count))

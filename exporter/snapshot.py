@@ -154,7 +154,7 @@ class Finding:
     value: float
     cookies: tuple[int, ...] = ()
     begun_at: float | None = None
-    """Since when it has been so (as `Snapshot.at`), where it was not told at once."""
+    """Since when it has been so (as `Snapshot.at`), where it was not reported at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +183,7 @@ class PollStatus:
     """What the agent itself did: figures since its start unless said otherwise.
 
     `duration_seconds` is the last poll's. `owner_rungs` counts today's connections by the rung
-    that told their owner; `capabilities` names what was open to the agent, for the page.
+    that found their owner; `capabilities` names what was open to the agent, for the page.
     `groups_available`: the client groups of some process can be read; `grouped_connections` are
     those whose client they show.
     """

@@ -20,6 +20,7 @@ from exporter.alerting.delivery import Delivery
 from exporter.alerting.states import AlertStates
 from exporter.alerts.render import alerts_of
 from exporter.findings.findings import finding_of_alert
+from exporter.text import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -114,7 +115,7 @@ class AlertmanagerSink:
             delivery.put(due)
 
     def readings(self) -> list[Reading]:
-        """Tell how many alerts there are, and how each Alertmanager takes them."""
+        """Return how many alerts there are, and how each Alertmanager takes them."""
         readings: list[Reading] = [
             ("brokerwire_alerts", (str(phase),), count)
             for phase, count in self._states.counts().items()
@@ -160,5 +161,5 @@ class AlertmanagerSink:
 
 
 def _poll_too_old(age: float) -> Finding:
-    text = f"The socket table was last read {age:.0f} s ago."
+    text = f"The socket table was last read {duration(age)} ago."
     return finding_of_alert("BrokerwirePollTooOld", {}, text, 1.0)

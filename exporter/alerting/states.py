@@ -1,7 +1,7 @@
 """From findings to alerts: pending, firing, resolved, by the durations of the rules.
 
-Pure: findings and two times in, alerts out. How long something has lasted is told by the monotonic
-time alone; the wall clock's is only written into the alerts.
+Pure: findings and two times in, alerts out. How long something has lasted is measured by
+the monotonic time alone; the wall clock's is only written into the alerts.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class AlertStates:
                     refused.add(key)
                     continue
                 del self._episodes[over.pop()]
-            # A finding may be told late, so as not to alarm too soon: the rule waits only once.
+            # A finding may be reported late, so as not to alarm too soon: the rule waits only once.
             since = now if finding.begun_at is None else min(now, finding.begun_at)
             self._episodes[key] = _Episode(self._specs[finding.name], labels, finding, since, now)
         self.refused += len(refused - self._refused)

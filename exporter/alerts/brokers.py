@@ -14,8 +14,8 @@ from exporter.alerts.words import (
     HELD,
     MORE_THAN_A_SCRAPE,
     WHO,
+    found_by_agent,
     held,
-    told,
 )
 from exporter.model import ConnectionClass
 from exporter.snapshot import Severity
@@ -99,7 +99,7 @@ or
         name="KafkaClientFrozenPeer",
         group=_GROUP,
         severity=Severity.WARNING,
-        expression=told("KafkaClientFrozenPeer"),
+        expression=found_by_agent("KafkaClientFrozenPeer"),
         reasons={"gap": GAP},
         fire_after=Timing(
             300.0,

@@ -16,7 +16,7 @@ __all__ = [
 from typing import NamedTuple
 
 from exporter.alerts.spec import AlertSpec, Timing
-from exporter.alerts.words import BROKER, CLIENT_BROKER, COUNT, GAP, PROCESS, WHO, told
+from exporter.alerts.words import BROKER, CLIENT_BROKER, COUNT, GAP, PROCESS, WHO, found_by_agent
 from exporter.snapshot import Severity
 
 _GROUP = "brokerwire.churn"
@@ -69,7 +69,7 @@ CHURN = (
         name="KafkaClientConnectionChurn",
         group=_GROUP,
         severity=Severity.INFO,
-        expression=told("KafkaClientConnectionChurn", ">= $churn_connections"),
+        expression=found_by_agent("KafkaClientConnectionChurn", ">= $churn_connections"),
         reasons={
             "churn_connections": "four of a kind make a pattern; the agent reports no fewer",
             "gap": GAP,
@@ -92,7 +92,7 @@ CHURN = (
         name="KafkaClientManyInstances",
         group=_GROUP,
         severity=Severity.INFO,
-        expression=told("KafkaClientManyInstances"),
+        expression=found_by_agent("KafkaClientManyInstances"),
         reasons={"gap": GAP},
         fire_after=Timing(900.0, "a burst of short jobs in one process takes less"),
         keep_firing_for=Timing(900.0, "their number goes up and down with the load"),

@@ -18,8 +18,8 @@ from exporter.alerts.words import (
     PROCESS,
     PROCESS_ONLY,
     WHO,
+    found_by_agent,
     held,
-    told,
 )
 from exporter.model import ConnectionClass
 from exporter.snapshot import Severity
@@ -73,7 +73,7 @@ WASTE = (
         name="KafkaClientIdleClosingOff",
         group=_GROUP,
         severity=Severity.INFO,
-        expression=told("KafkaClientIdleClosingOff"),
+        expression=found_by_agent("KafkaClientIdleClosingOff"),
         reasons={"gap": GAP},
         fire_after=Timing(
             600.0, "it is a setting: it does not change by itself, and a test run is shorter"

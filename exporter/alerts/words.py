@@ -16,8 +16,8 @@ __all__ = [
     "PROCESS",
     "PROCESS_ONLY",
     "WHO",
+    "found_by_agent",
     "held",
-    "told",
 ]
 
 CLIENT = ("client_id", "client_kind", "process")
@@ -60,7 +60,7 @@ def held(connection_class: str, threshold: str) -> str:
     )
 
 
-def told(alert: str, more: str = "> 0") -> str:
+def found_by_agent(alert: str, more: str = "> 0") -> str:
     """Return the expression for what the agent itself has found, by the labels of its finding.
 
     The sum drops the label `finding`, which says no more than the alert's name.

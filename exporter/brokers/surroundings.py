@@ -96,7 +96,7 @@ class Surroundings:
         return frozenset(self._client_names.answers())
 
     def tell(self, directory: Directory) -> None:
-        """Tell the directory what configuration and metadata say now, where that has changed."""
+        """Return the directory what configuration and metadata say now, where that has changed."""
         self._resolved = self._resolver.addresses()
         self._given = self._client_names.addresses()
         self._tell(directory, "configuration", self._known)

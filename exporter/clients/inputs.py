@@ -259,7 +259,7 @@ class Inputs:
         """Take statistics that were posted; `sender` is the address and port they came from.
 
         Raises:
-            SourceDecodeError: they are no statistics; the sender should be told.
+            SourceDecodeError: they are no statistics; the sender should know.
         """
         from exporter.clients.librdkafka import readings_from_statistics
 

@@ -1,7 +1,7 @@
 """Figures of Java clients, gathered row by row, whatever page they stood on.
 
-A figure that is told twice with two values is worth nothing and becomes None: two clients of one
-client id on one page cannot be told apart.
+A figure with two different values is useless and becomes None: two clients of one
+client id on one page cannot be distinguished.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class ClientRows:
             self._client(key).version = version
 
     def readings(self) -> tuple[ClientReading, ...]:
-        """Return the clients in the order in which they were first told of."""
+        """Return the clients in the order in which they first appeared."""
         return tuple(_reading(key, client) for key, client in self._clients.items())
 
     def _client(self, key: tuple[ClientKind, str, str]) -> _Client:

@@ -1,8 +1,8 @@
 """The statistics that librdkafka hands to its application: decoded, dated, and judged by role.
 
-librdkafka's AdminClient calls itself a producer, and cannot be told from one for sure: it stays a
-producer here, and a node that served admin requests and neither records nor partitions has the
-role admin.
+librdkafka's AdminClient calls itself a producer and cannot be distinguished from one for sure:
+it stays a producer here, and a node that served admin requests and neither records nor partitions
+has the role admin.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _taken_at(document: dict[str, Any], received_at: float | None) -> float | No
 def _is_admin(brokers: list[dict[str, Any]]) -> bool:
     """Whether a client does an AdminClient's work only: librdkafka calls those producers too.
 
-    One that has asked for nothing but metadata yet cannot be told from an idle producer.
+    One that has asked for nothing but metadata yet cannot be distinguished from an idle producer.
     """
     served = {
         kind

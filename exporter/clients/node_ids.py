@@ -2,7 +2,7 @@
 
 Java writes `node-` and a number: negative for a bootstrap server in the order of the list,
 `Integer.MAX_VALUE - b` for the coordinator on broker b (to 4.3), `+b` for the same from 4.4, and b
-for a broker. A coordinator is told from a broker by size alone: above `HIGHEST_BROKER_ID` the
+for a broker. A coordinator differs from a broker by size alone: above `HIGHEST_BROKER_ID` the
 number is read as a coordinator's, so a broker id in the upper half of the 31 bits (somebody who
 makes ids of addresses from 64.0.0.0 on) would be misread. kafka-python writes `coordinator-b` and
 `bootstrap-n`. Any other shape is a node of unknown role, kept by its own name.

@@ -1,4 +1,4 @@
-"""Values that stand in a file of their own: secrets, and what a pod is told of itself."""
+"""Values that stand in a file of their own: secrets, and the downward API of a pod."""
 
 from __future__ import annotations
 

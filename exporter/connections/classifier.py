@@ -166,7 +166,7 @@ def steps_of(settings: Settings) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 
 def _ended(tracked: TrackedConnection, now: float) -> _Fate | None:
-    """Tell the classes that TCP itself shows."""
+    """Return the class that TCP itself shows, if any."""
     if tracked.ghost:
         seen = (
             "its descriptor is still open"
@@ -216,7 +216,7 @@ def _zombie(
     settings: ClassSettings,
     now: float,
 ) -> _Fate | None:
-    """Tell a connection that idle closing should have ended, or never will."""
+    """Return the class of a connection that idle closing should have ended, or never will."""
     idle = tracked.idle_seconds(now)
     limit = standing.idle_limit
     off = limit == 0 and (standing.idle_limit_known or standing.library is Library.LIBRDKAFKA)

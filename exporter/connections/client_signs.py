@@ -5,7 +5,7 @@ before those its bootstrap connections, which fall silent before it uses any oth
 connections to one broker the one that fell silent first is its bootstrap connection, and what is in
 use and does not fetch is a consumer's coordinator. Where it is unknown which connections are one
 client, the same is said of a process, as a guess.
-What cannot be told apart stays unknown: no answer is better than a wrong one.
+What cannot be distinguished stays unknown: no answer is better than a wrong one.
 Pure.
 """
 
@@ -62,7 +62,7 @@ class ClientOfSigns:
 
     `is_one`: they are one client's; `is_told_apart`: they would be if it were known yet. `first`
     is the first connection that it ever opened, by cookie. `kinds` are those that it may be of.
-    `known` are roles that were told otherwise.
+    `known` are roles that are known otherwise.
     """
 
     members: Sequence[TrackedConnection]
@@ -81,35 +81,35 @@ def signs_of_client(client: ClientOfSigns, now: float) -> dict[int, Sign]:
     """Return the role of each connection that follows from its own figures or its siblings'."""
     members = [each for each in client.members if is_established(each)]
     signs = {each.cookie: sign for each in members if (sign := sign_of_one(each)) is not None}
-    told = {cookie: sign.role for cookie, sign in signs.items()} | dict(client.known)
+    roles = {cookie: sign.role for cookie, sign in signs.items()} | dict(client.known)
     if client.library is Library.LIBRDKAFKA:
-        return signs | _of_librdkafka(members, told, now)
+        return signs | _of_librdkafka(members, roles, now)
     in_use = [each for each in members if is_in_use(each)]
     if client.is_one:
         kinds = client.kinds
-        if Role.COORDINATOR in told.values():
+        if Role.COORDINATOR in roles.values():
             kinds = frozenset({ClientKind.CONSUMER})
-        _add(signs, told, _coordinator(kinds, in_use, told))
-        _add(signs, told, _used(kinds, in_use, told))
-        quiet = [each for each in members if is_quiet(each, now) and each.cookie not in told]
-        _add(signs, told, _bootstraps(client, kinds, members, quiet, told))
-        _add(signs, told, _learned(kinds, quiet, told))
+        _add(signs, roles, _coordinator(kinds, in_use, roles))
+        _add(signs, roles, _used(kinds, in_use, roles))
+        quiet = [each for each in members if is_quiet(each, now) and each.cookie not in roles]
+        _add(signs, roles, _bootstraps(client, kinds, members, quiet, roles))
+        _add(signs, roles, _learned(kinds, quiet, roles))
     elif not client.is_told_apart:
-        _add(signs, told, _used_in_process(in_use, told))
-        quiet = [each for each in members if is_quiet(each, now) and each.cookie not in told]
+        _add(signs, roles, _used_in_process(in_use, roles))
+        quiet = [each for each in members if is_quiet(each, now) and each.cookie not in roles]
         if client.library is not Library.JAVA:
             # Only a JVM has IPv6 sockets for IPv4 addresses: librdkafka keeps no bootstrap one.
             quiet = [each for each in quiet if each.reading.is_ipv6 is not False]
-        _add(signs, told, _pairs(members, quiet))
-        _add(signs, told, _smallest(members, quiet))
+        _add(signs, roles, _pairs(members, quiet))
+        _add(signs, roles, _smallest(members, quiet))
     return signs
 
 
-def _add(signs: dict[int, Sign], told: dict[int, Role], more: Mapping[int, Sign]) -> None:
+def _add(signs: dict[int, Sign], roles: dict[int, Role], more: Mapping[int, Sign]) -> None:
     for cookie, sign in more.items():
-        if cookie not in told:
+        if cookie not in roles:
             signs[cookie] = sign
-            told[cookie] = sign.role
+            roles[cookie] = sign.role
 
 
 def kinds_shown(members: Iterable[TrackedConnection]) -> frozenset[ClientKind]:
@@ -124,18 +124,18 @@ def kinds_shown(members: Iterable[TrackedConnection]) -> frozenset[ClientKind]:
 def _coordinator(
     kinds: frozenset[ClientKind],
     in_use: Sequence[TrackedConnection],
-    told: Mapping[int, Role],
+    roles: Mapping[int, Role],
 ) -> dict[int, Sign]:
-    """Tell a consumer's coordinator: of what it uses, the one connection that does not fetch."""
-    if Role.COORDINATOR in told.values() or ClientKind.CONSUMER not in kinds:
+    """Find a consumer's coordinator: of what it uses, the one connection that does not fetch."""
+    if Role.COORDINATOR in roles.values() or ClientKind.CONSUMER not in kinds:
         return {}
-    found = [each for each in in_use if each.cookie not in told and has_rhythm(each)]
+    found = [each for each in in_use if each.cookie not in roles and has_rhythm(each)]
     if len(found) != 1 or any(is_produce(each) for each in in_use):
         return {}
     (only,) = found
     if kinds == {ClientKind.CONSUMER}:
         return {only.cookie: _BESIDE_FETCHES}
-    others = [each for each in in_use if each is not only and told.get(each.cookie) is None]
+    others = [each for each in in_use if each is not only and roles.get(each.cookie) is None]
     if is_steady(only) and all(is_busy(each) for each in others):
         return {only.cookie: _STEADY}
     return {}
@@ -157,13 +157,13 @@ _STEADY = Sign(
 def _used(
     kinds: frozenset[ClientKind],
     in_use: Sequence[TrackedConnection],
-    told: Mapping[int, Role],
+    roles: Mapping[int, Role],
 ) -> dict[int, Sign]:
-    """Tell what is in use and is no coordinator."""
-    left = [each for each in in_use if each.cookie not in told]
+    """Find what is in use and is not a coordinator."""
+    left = [each for each in in_use if each.cookie not in roles]
     if kinds == {ClientKind.ADMIN}:
         return {each.cookie: _IN_USE_BY_ADMIN for each in left}
-    has_coordinator = Role.COORDINATOR in told.values()
+    has_coordinator = Role.COORDINATOR in roles.values()
     may_be = [each for each in left if not is_busy(each)]
     signs = {}
     for each in left:
@@ -196,15 +196,15 @@ def _bootstraps(
     kinds: frozenset[ClientKind],
     members: Sequence[TrackedConnection],
     quiet: Sequence[TrackedConnection],
-    told: Mapping[int, Role],
+    roles: Mapping[int, Role],
 ) -> dict[int, Sign]:
-    """Tell the connections by which a client learned its brokers: it never uses them again."""
+    """Find the connections by which a client learned its brokers: it never uses them again."""
     signs: dict[int, Sign] = {}
     first = next((each for each in quiet if each.cookie == client.first), None)
     if first is not None:
         signs[first.cookie] = _FIRST
     learned_at = min(
-        (each.opened_at for each in members if told.get(each.cookie, Role.UNKNOWN) in _LEARNED),
+        (each.opened_at for each in members if roles.get(each.cookie, Role.UNKNOWN) in _LEARNED),
         default=float("-inf"),
     )
     silent = {each.cookie for each in quiet}
@@ -219,7 +219,7 @@ def _bootstraps(
         may_guess = len(signs) < _MOST_GUESSED or ClientKind.CONSUMER not in kinds
         sign = None
         if later:
-            sign = _followed(kinds, {told.get(one.cookie) for one in later}, told, may_guess)
+            sign = _followed(kinds, {roles.get(one.cookie) for one in later}, roles, may_guess)
         if sign is not None:
             signs[each.cookie] = sign
         elif first is not None and each.opened_at <= first.last_activity_at:
@@ -232,11 +232,11 @@ def _bootstraps(
 def _followed(
     kinds: frozenset[ClientKind],
     later: Collection[Role | None],
-    told: Mapping[int, Role],
+    roles: Mapping[int, Role],
     may_guess: bool,  # noqa: FBT001 - named at its one call
 ) -> Sign | None:
     """Judge a silent connection to whose broker its client has others that it used after that."""
-    has_coordinator = Role.COORDINATOR in told.values()
+    has_coordinator = Role.COORDINATOR in roles.values()
     if ClientKind.CONSUMER not in kinds or (has_coordinator and Role.DATA in later):
         return _FOLLOWED
     if may_guess or Role.COORDINATOR not in later:
@@ -286,13 +286,13 @@ def first_to_fall_silent(members: Iterable[TrackedConnection], now: float) -> in
 def _learned(
     kinds: frozenset[ClientKind],
     quiet: Sequence[TrackedConnection],
-    told: Mapping[int, Role],
+    roles: Mapping[int, Role],
 ) -> dict[int, Sign]:
-    """Tell idle connections to brokers to which their client had its bootstrap connection."""
+    """Find idle connections to brokers to which their client had its bootstrap connection."""
     if kinds not in ({ClientKind.PRODUCER}, {ClientKind.ADMIN}):
         return {}
     role = Role.DATA if kinds == {ClientKind.PRODUCER} else Role.ADMIN
-    bootstrap = {each.reading.remote for each in quiet if told.get(each.cookie) is Role.BOOTSTRAP}
+    bootstrap = {each.reading.remote for each in quiet if roles.get(each.cookie) is Role.BOOTSTRAP}
     return {
         each.cookie: Sign(
             role,
@@ -300,7 +300,7 @@ def _learned(
             "not its client's bootstrap connection to this broker, which fell silent before it",
         )
         for each in quiet
-        if each.cookie not in told and each.reading.remote in bootstrap
+        if each.cookie not in roles and each.reading.remote in bootstrap
     }
 
 
@@ -308,23 +308,23 @@ def _learned(
 
 
 def _used_in_process(
-    in_use: Iterable[TrackedConnection], told: Mapping[int, Role]
+    in_use: Iterable[TrackedConnection], roles: Mapping[int, Role]
 ) -> dict[int, Sign]:
-    """Tell what is in use and looks like no heartbeats."""
+    """Find what is in use and does not look like heartbeats."""
     return {
         each.cookie: _IN_USE_WEAK
         for each in in_use
-        if each.cookie not in told and (is_busy(each) or not is_steady(each))
+        if each.cookie not in roles and (is_busy(each) or not is_steady(each))
     }
 
 
 def _pairs(
     members: Iterable[TrackedConnection], quiet: Iterable[TrackedConnection]
 ) -> dict[int, Sign]:
-    """Tell the silent ones that another connection to the same broker followed, and used more.
+    """Find the silent ones that another connection to the same broker followed, and used more.
 
     Whose that other one is nobody knows: of a process that makes many clients and uses none of them
-    some are told wrongly.
+    some are wrong.
     """
     by_broker: dict[Endpoint, list[TrackedConnection]] = defaultdict(list)
     for each in members:
@@ -344,7 +344,7 @@ def _pairs(
 def _smallest(
     members: Sequence[TrackedConnection], quiet: Sequence[TrackedConnection]
 ) -> dict[int, Sign]:
-    """Tell the silent ones that carried hardly more than the one that carried least."""
+    """Find the silent ones that carried hardly more than the one that carried least."""
     figures = [
         (each, info.bytes_acked or 0, info.bytes_received or 0)
         for each in quiet
@@ -401,11 +401,11 @@ _IDLE_OF_LIBRDKAFKA = Sign(
 
 
 def _of_librdkafka(
-    members: Iterable[TrackedConnection], told: Mapping[int, Role], now: float
+    members: Iterable[TrackedConnection], roles: Mapping[int, Role], now: float
 ) -> dict[int, Sign]:
-    """Tell what librdkafka holds: it has no epoll, and keeps no bootstrap connection."""
-    signs = _used_in_process([each for each in members if is_in_use(each)], told)
+    """Classify what librdkafka holds: it has no epoll, and keeps no bootstrap connection."""
+    signs = _used_in_process([each for each in members if is_in_use(each)], roles)
     for each in members:
-        if each.cookie not in told and is_quiet(each, now):
+        if each.cookie not in roles and is_quiet(each, now):
             signs.setdefault(each.cookie, _IDLE_OF_LIBRDKAFKA)
     return signs

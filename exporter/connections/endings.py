@@ -174,7 +174,7 @@ def judge_together(
 
 
 def _closed_by(tracked: TrackedConnection, event: ClosedSocket | None) -> ClosedBy:
-    """Tell which side ended a connection that was watched."""
+    """Return which side ended a connection that was watched."""
     last = tracked.reading
     if last.tcp_state in _CONNECTING:
         through = event is not None and _got_through(event.info)

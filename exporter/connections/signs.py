@@ -28,6 +28,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.model import Confidence, Role, TcpState
+from exporter.text import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +140,7 @@ def _beats(activities: list[Activity], kind: _Beat) -> Sign | None:
     return Sign(
         Role.COORDINATOR,
         kind.confidence,
-        f"a request of {request} B each {period:.0f} s with a response of a heartbeat's size"
+        f"a request of {request} B every {duration(period)} with a response of a heartbeat's size"
         f" ({beats[-1].incoming_bytes} B)",
     )
 

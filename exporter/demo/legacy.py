@@ -30,7 +30,7 @@ _PREFIX = "kafka_consumer_consumer_node_metrics"
 
 
 def legacy_consumer() -> Prepared:
-    """Tell the port of the metrics page; then connect, and fetch for ever."""
+    """Return the port of the metrics page; then connect, and fetch for ever."""
     nodes: dict[int, Wire] = {}
     page = HTTPServer(("127.0.0.1", 0), _handler(nodes))
 

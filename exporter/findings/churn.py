@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from exporter.alerts.churn import BROKER_IDLE, METADATA, PER_REQUEST, PROBE, UNCLEAR
 from exporter.findings.findings import finding_of_alert
 from exporter.model import ClosedBy
+from exporter.text import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -120,7 +121,8 @@ def _probe(broker: str, run: _Run, now: float) -> list[Finding]:
     if not run.is_pattern(now):
         return []
     text = (
-        f"{len(run.endings)} connections to {broker}, one every {run.period:.1f} s: {PROBE.text}."
+        f"{len(run.endings)} connections to {broker},"
+        f" one every {duration(run.period)}: {PROBE.text}."
     )
     labels = {"broker": broker, "cause": PROBE.name}
     return [_finding_of(PROBE, labels, text, run.endings)]
@@ -133,7 +135,7 @@ def _refused(broker: str, run: _Run, now: float, failed_connects: int) -> list[F
         return []
     text = (
         f"{len(run.endings)} connection attempts to {broker} failed, the last"
-        f" {now - run.moments[-1]:.0f} s ago."
+        f" {duration(now - run.moments[-1])} ago."
     )
     count = float(len(run.endings))
     return [finding_of_alert("KafkaClientBrokerUnreachable", {"broker": broker}, text, count)]
@@ -223,7 +225,7 @@ def _finding(cause: ChurnCause, endings: Sequence[Ending], runs: Sequence[_Run])
     period = mean(run.period for run in runs)
     text = (
         f"{who}: {len(endings)} connections closed, {'each ' if len(runs) > 1 else ''}"
-        f"one every {period:.1f} s: {cause.text.format(life=_life_text(life))}."
+        f"one every {duration(period)}: {cause.text.format(life=_life_text(life))}."
     )
     return _finding_of(cause, labels, text, endings)
 
@@ -241,7 +243,5 @@ def _finding_of(
 
 
 def _life_text(seconds: float) -> str:
-    """Write how long connections live; below a tenth of a second nobody measured more exactly."""
-    return (
-        f"{max(seconds, LEAST_LIFE_SECONDS) * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
-    )
+    """Write how long connections live; below a tenth of a second it was not measured exactly."""
+    return duration(max(seconds, LEAST_LIFE_SECONDS))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from exporter.findings.findings import remedy_of
 from exporter.model import ConnectionClass, Library, Role
+from exporter.text import duration
 
 if TYPE_CHECKING:
     from exporter.model import Connection
@@ -60,7 +61,7 @@ def explain(connection: Connection) -> Explanation:
     connection_class = connection.connection_class
     closes = connection.close_expected
     if connection.closes_in_seconds is not None:
-        closes += f" (in {connection.closes_in_seconds:.0f} s if it stays idle)"
+        closes += f" (in {duration(connection.closes_in_seconds)} if it stays idle)"
     meaning = MEANINGS[connection_class]
     if connection.role is not Role.UNKNOWN and connection.role != connection_class.value:
         meaning += f"; opened as {connection.role}"
@@ -68,7 +69,7 @@ def explain(connection: Connection) -> Explanation:
     if connection.unused_seconds is not None:
         evidence = (
             *evidence,
-            f"unused since it was opened, for {connection.unused_seconds:.0f} s",
+            f"unused since it was opened, for {duration(connection.unused_seconds)}",
         )
     return Explanation(connection, meaning, evidence, closes, _recommendation(connection))
 

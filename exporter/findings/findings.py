@@ -17,6 +17,7 @@ from exporter.alerts.catalogue import ALERTS, ALERTS_BY_NAME
 from exporter.alerts.settings import Thresholds
 from exporter.model import ClientKind, ClientThreads, ConnectionClass, Library, Role, TcpState
 from exporter.snapshot import ClientBroker, Finding, Severity
+from exporter.text import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -198,7 +199,7 @@ def _frozen(connections: Iterable[Connection]) -> list[Finding]:
             key,
             members,
             f"{_broker(key)} has not answered {_who(key)} for"
-            f" {max(member.unanswered_seconds or 0 for member in members):.0f} s.",
+            f" {duration(max(member.unanswered_seconds or 0 for member in members))}.",
         )
         for key, members in groups.items()
     ]
@@ -257,7 +258,7 @@ def _unused(members: Sequence[Connection], thresholds: Thresholds) -> list[Findi
     longest = max(each.unused_seconds or 0.0 for each in unused)
     text = (
         f"{_name(name)} holds {_count(members)}, {len(unused)} unused since they were opened, for"
-        f" up to {longest:.0f} s."
+        f" up to {duration(longest)}."
     )
     return [_of_process("KafkaClientUnusedConnections", name, text, unused)]
 

@@ -29,7 +29,7 @@ class Hosts:
         )
 
     def welcomes(self, host: str | None) -> bool:
-        """Tell whether a request with this Host is for the agent; HTTP/1.0 may have none."""
+        """Return whether a request with this Host is for the agent; HTTP/1.0 may have none."""
         if host is None:
             return True
         name = _name(host).lower().removesuffix(".")

@@ -44,7 +44,7 @@ class Security:
     """TLS, users and rate limit of the server.
 
     The file and those that it names are looked at again at most once a second, when somebody
-    comes. A version that is not good is counted and told once; the last good one stays.
+    comes. An invalid version is counted and logged once; the last valid one stays in use.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Security:
         return self._in_force.context
 
     def welcomes(self, certificate: dict[str, Any] | None) -> bool:
-        """Tell whether a client may speak: one name of its certificate must be listed."""
+        """Return whether a client may speak: one name of its certificate must be listed."""
         tls = self._in_force.config.tls_server_config
         allowed = tls.client_allowed_sans if tls is not None else ()
         if not allowed or not certificate:
@@ -100,7 +100,7 @@ class Security:
         return self._limiter.take()
 
     def readings(self) -> list[Reading]:
-        """Tell how the file does, for the metrics."""
+        """Return how the file does, for the metrics."""
         if self._path is None:
             return []
         end = self._in_force.certificate_end

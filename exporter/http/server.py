@@ -65,7 +65,7 @@ class TlsPolicy(Protocol):
         """Return the context for the next connection; None for plain HTTP."""
 
     def welcomes(self, certificate: dict[str, Any] | None) -> bool:
-        """Tell whether a client that showed this (verified) certificate may speak."""
+        """Return whether a client that showed this (verified) certificate may speak."""
 
 
 class HttpServer:

@@ -31,7 +31,7 @@ class Stream(Protocol):
         """Return once the kernel has all of it, so that a slow reader costs no memory."""
 
     async def finish(self) -> None:
-        """Tell the other side that nothing more will come."""
+        """Return the other side that nothing more will come."""
 
     async def discard(self, most: int) -> None:
         """Throw away what still comes."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CURVES = {"CurveP256": "prime256v1", "CurveP384": "secp384r1", "CurveP521": "secp521r1"}
 _VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
-# X509_V_FLAG_NO_CHECK_TIME: whether a certificate has ended is told apart from whether it works.
+# X509_V_FLAG_NO_CHECK_TIME: whether a certificate has ended is distinguished from whether it works.
 _NO_CHECK_TIME = 0x200000
 # More rounds than any handshake in memory needs.
 _ROUNDS = 10

@@ -61,7 +61,7 @@ class Users:
         return bool(self._hashes)
 
     async def accept(self, user: str, password: bytes) -> bool:
-        """Tell whether the password is the user's.
+        """Return whether the password is the user's.
 
         Raises:
             BusyError: too many others are being checked.

@@ -43,7 +43,7 @@ _DEFAULTS = {
     # A connection more is what this tool is against: ask seldom, and only brokers that are needed.
     "reconnect.backoff.max.ms": 30_000,
     "enable.metrics.push": False,
-    # What goes wrong comes as errors, too, which are told once.
+    # Failures come as errors, too, which are logged once.
     "log_level": 0,
 }
 _OWN = {

@@ -130,7 +130,7 @@ class JournalSink:
     # ---- for the metrics ----------------------------------------------------------------------
 
     def readings(self) -> list[Reading]:
-        """Tell how each way out is doing."""
+        """Return the state of each output."""
         readings: list[Reading] = [
             ("brokerwire_journal_series", (), self.series),
             ("brokerwire_own_broker_connections", (), self.own_connections),

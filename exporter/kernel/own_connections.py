@@ -24,12 +24,12 @@ _MARK = 2 * OWN_RECEIVE_BUFFER
 
 
 def is_marked(reading: SocketReading) -> bool:
-    """Tell by its receive buffer whether an open connection is the agent's own."""
+    """Decide by its receive buffer whether an open connection is the agent's own."""
     return reading.receive_buffer == _MARK
 
 
 def is_own(closed: ClosedSocket) -> bool:
-    """Tell by its window whether a connection was the agent's own.
+    """Decide by its window whether a connection was the agent's own.
 
     At first it is the buffer, in whole segments where it holds several. It grows with what is
     received, up to the double, which still is less than what a Java client begins with.
@@ -45,5 +45,5 @@ def is_own(closed: ClosedSocket) -> bool:
 
 
 def got_through(closed: ClosedSocket) -> bool:
-    """Tell whether the other side ever answered."""
+    """Return whether the other side ever answered."""
     return closed.info is not None and bool(closed.info.bytes_acked)

@@ -2,7 +2,7 @@
 
 What is lost: byte counts, queues, round trips and retransmits, so no join with the client's own
 metrics; ends between two polls; and certainty about a socket whose process is out of sight, since
-another connection with the same addresses cannot be told from it. It costs some fifty times more.
+another connection with the same addresses looks the same. It costs about fifty times more.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Lane:
         return bytes(copy)
 
     def is_uniform(self, run: memoryview) -> bool:
-        """Tell whether these bytes are records with one and the same header throughout."""
+        """Return whether these bytes are records with one and the same header throughout."""
         return len(set(self._headers.iter_unpack(run))) == 1
 
     def repeats(self, wiped: bytes) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def probes(snapshot: Snapshot, labels: Labels) -> Rows:
-    """Tell the probes of each broker."""
+    """Return the probes of each broker."""
     kept: dict[Key, float] = {}
     for broker, count in sorted(snapshot.totals.probes.items()):
         name = labels.safe((broker,))

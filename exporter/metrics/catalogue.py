@@ -223,7 +223,7 @@ _CLIENTS = (
     MetricSpec(
         name="brokerwire_owned_connections",
         kind=Kind.GAUGE,
-        help="Connections by the rung of the ladder that told whose they are; every rung always.",
+        help="Connections by owner lookup method, all methods included.",
         labels=("rung",),
         expires=True,
     ),

@@ -42,7 +42,7 @@ _CLIENT_LABELS = len(CLIENT)
 
 
 def is_stale(snapshot: Snapshot, now: float) -> bool:
-    """Tell whether what the snapshot says of the clients is too old to be shown."""
+    """Return whether what the snapshot says of the clients is too old to be shown."""
     return now - snapshot.at > STALE_INTERVALS * snapshot.interval_seconds
 
 

@@ -61,7 +61,7 @@ def socket_inodes(pid: int, *, proc: str = "/proc") -> frozenset[int] | None:
 def holds_inode(
     pid: int, inode: int, *, proc: str = "/proc", clock: Callable[[], float] = time.monotonic
 ) -> bool | None:
-    """Tell whether the process has a descriptor of this socket.
+    """Return whether the process has a descriptor of this socket.
 
     Asked for many sockets at once, or for the same one at each poll, it does not read all of a
     process's descriptors each time.

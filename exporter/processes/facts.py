@@ -112,7 +112,7 @@ def _command(process: psutil.Process) -> str:
 
 
 def matches(process: ProcessFacts, rules: Sequence[ProcessRule]) -> bool:
-    """Tell whether one of the rules means this process."""
+    """Return whether one of the rules means this process."""
     return any(
         (rule.name is None or re.search(rule.name, process.name) is not None)
         and (rule.command is None or re.search(rule.command, process.command) is not None)
@@ -121,7 +121,7 @@ def matches(process: ProcessFacts, rules: Sequence[ProcessRule]) -> bool:
 
 
 def library_of(process: ProcessFacts, *, proc: str = "/proc") -> Library:
-    """Tell the Kafka library from the program or, for librdkafka, from the names of its threads."""
+    """Return the Kafka library, by the program or, for librdkafka, by the names of its threads."""
     program = process.command.split(" ", 1)[0]
     if "java" in (process.name, PurePath(program).name):
         return Library.JAVA

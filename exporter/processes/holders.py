@@ -29,7 +29,7 @@ class Holders:
         self._states = states
         self._lock = threading.Lock()
         self._table: NetlinkSocketTable | None = None
-        # Without rules: whoever it is may be told apart.
+        # Without rules: whoever it is may be distinguished.
         self._ladder = OwnerLadder(())
 
     def lone_pid(self, is_wanted: Callable[[SocketReading], bool]) -> int | None:

@@ -49,7 +49,7 @@ NOT_KNOWN = Pod()
 
 
 class PodFinder:
-    """Tells the pods of processes. Not for use by several threads."""
+    """Finds the pods of processes. Not for use by several threads."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Tells which of a few processes have ended, without being fooled by a pid that is reused."""
+"""Finds which of a few processes have ended, without being fooled by a pid that is reused."""
 
 from __future__ import annotations
 

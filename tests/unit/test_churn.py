@@ -55,7 +55,7 @@ def test_metadata_refreshes_against_idle_closing():
         "process": "java",
         "cause": "metadata refresh",
     }
-    assert "one every 10.0 s" in finding.description
+    assert "one every 10 s" in finding.description
     assert "metadata.max.age.ms" in finding.remedy
 
 
@@ -134,7 +134,7 @@ def test_probes_are_nobodys_and_have_their_broker():
     endings = every(1.0, info=SILENT, client_id="", seen=False, life=0.0)
     [finding] = find_churn(endings, 1_004.5)
     assert finding.labels == {"broker": str(BROKER), "cause": "probe"}
-    assert "one every 1.0 s" in finding.description
+    assert "one every 1 s" in finding.description
 
 
 def test_refused_attempts_are_a_broker_that_cannot_be_reached():

@@ -187,7 +187,7 @@ def test_connections_unused_since_their_opening_are_one_finding_for_a_process():
         {"process": "orders"},
     )
     assert (finding.value, finding.cookies) == (3.0, (1, 2, 3))
-    assert "4 connections, 3 unused since they were opened, for up to 540 s" in (
+    assert "4 connections, 3 unused since they were opened, for up to 9 min" in (
         finding.description
     )
     assert names(*bootstrap[:2], connection(4)) == []
@@ -291,4 +291,4 @@ def test_every_class_can_be_explained(connection_class):
 
 def test_an_explanation_says_for_how_long_a_connection_was_never_used():
     answer = explain(zombie(1))
-    assert answer.evidence[-1] == "unused since it was opened, for 745 s"
+    assert answer.evidence[-1] == "unused since it was opened, for 12 min"
