@@ -24,9 +24,12 @@ _TEXTS = frozenset(
 )  # fmt: skip
 _NUMBERS = frozenset(
     {
-        "pid", "uid", "cgroup_id", "broker_id", "client_number", "connections", "expected",
-        "unused", "producers", "consumers", "admins", "librdkafka", "send_queue", "receive_queue",
-        "retransmits_total", "efficiency",
+        "admins", "age_seconds", "broker_id", "cgroup_id", "client_number", "clients",
+        "closes_in_seconds", "connections", "consumers", "duration_seconds", "efficiency",
+        "errors", "expected", "idle_limit_seconds", "idle_seconds", "incoming_bytes",
+        "librdkafka", "outgoing_bytes", "pid", "producers", "reads", "receive_queue",
+        "retransmits_total", "rtt_seconds", "send_queue", "uid", "unanswered_seconds", "unused",
+        "unused_seconds", "value",
     }
 )  # fmt: skip
 _SWITCHES = frozenset({"age_is_exact", "told_apart"})
@@ -81,7 +84,7 @@ def _fits(key: str, value: Any) -> bool:
         return isinstance(value, bool) or _is_number(value)
     if key in _SWITCHES:
         return isinstance(value, bool)
-    if key in _NUMBERS or key.endswith(("_seconds", "_bytes")):
+    if key in _NUMBERS:
         return _is_number(value)
     return True
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from exporter.cli import BUG, main
+from exporter.commands.answers import document_from_answer
+from exporter.errors import SourceDecodeError
 from exporter.http.fetch import Response
 from exporter.web.document import connections_document, encode
 from tests.unit.snapshots import page_sample
@@ -84,3 +87,28 @@ def test_no_field_of_an_answer_crashes_a_command_or_reaches_the_terminal_raw(
 def test_what_is_no_document_is_said_to_be_none(answers, capfd, command, body):
     answers(body)
     assert run(command, capfd) == ""
+
+
+def numbers_of(*names):
+    """The numeric fields of these parts of the API's description."""
+    parts = json.loads((Path(__file__).parents[2] / "docs/api.schema.json").read_text())["$defs"]
+    for name in names:
+        for key, value in parts[name]["properties"].items():
+            kinds = value.get("type", [])
+            if {"number", "integer"} & set([kinds] if isinstance(kinds, str) else kinds):
+                yield name, key
+
+
+@pytest.mark.parametrize(
+    ("part", "key"),
+    list(numbers_of("connection", "expected", "finding", "source", "process_clients", "summary")),
+)
+def test_each_number_of_the_api_must_be_one(part, key):
+    places = {"connection": "connections", "finding": "findings", "source": "sources"}
+    made = document()
+    records = made[places.get(part, part)]
+    if part == "process_clients":
+        records.append({})
+    (records if part == "summary" else records[0])[key] = "12"
+    with pytest.raises(SourceDecodeError, match=key):
+        document_from_answer(json.dumps(made).encode(), "the agent")
