@@ -443,9 +443,5 @@ def _parts(options: dict[Socket, list[Pair]]) -> list[dict[Socket, list[Pair]]]:
     return [part for _clients, part in parts]
 
 
-def _name(part: dict[Socket, list[Pair]]) -> object:
-    return frozenset(pair.row.client for pairs in part.values() for pair in pairs)
-
-
 def _int(value: int | None) -> int:
     return value or 0

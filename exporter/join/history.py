@@ -38,6 +38,7 @@ _TICK = 0.01
 _REMEMBERED_LOOKS = 64
 _REMEMBERED_READS = 24
 
+# A page may be older than the one before it; two in a row are not.
 _FALLS = 2
 
 # A page counts connections, and what went over one that is gone, a read late at most.
@@ -45,19 +46,19 @@ READS_OF_LAG = 2
 
 
 class Window(NamedTuple):
-    """Between which bounds a socket's counts were at some moment within a time."""
+    """The bounds of a socket's counts at any one moment of a period."""
 
     out_low: int
     out_high: int
     in_low: int
     in_high: int
     is_queued: bool
-    """Whether bytes waited for the peer: the client may have counted a record more."""
+    """Whether bytes waited in the send queue: the client may have counted a record more or less."""
 
 
 @dataclass(slots=True)
 class _Look:
-    """Counts that were seen from `*_since` until `until`, the last look that saw them."""
+    """Counts that did not change from `*_since` until `until`, the last look that saw them."""
 
     out_since: float
     in_since: float
@@ -87,7 +88,7 @@ class Socket:
     latest: SocketReading | None = None
 
     def note(self, at: float, reading: SocketReading) -> None:
-        """Take one look at it; the kernel's ages tell since when the counts are what they are."""
+        """Take one look at it; the kernel's ages say since when its counts have not changed."""
         last = self.looks[-1] if self.looks else None
         if reading is self.latest and last is not None:
             last.until = max(last.until, at)
@@ -175,7 +176,7 @@ class Row:
     falls: int = 0
     """Reads in a row that counted less than those before."""
     lost_at: int = -READS_OF_LAG
-    """The last read before a socket closed that it may have had."""
+    """The number of the last read before a socket closed that may have been this node's."""
 
     @property
     def counts(self) -> Counts | None:
@@ -192,15 +193,16 @@ class Row:
     def is_in_use(self) -> bool:
         """Whether it has a connection: it says so, or counted more within the last two reads.
 
-        What it counted before a socket closed that it may have had shows nothing of the others.
+        When a socket closes that may have been this node's, what was counted until then says
+        nothing of the sockets that are left.
         """
         reads = self.reads
         if not reads or reads[-1].number - self.lost_at < READS_OF_LAG:
             return False
         if self.node.connection_state == "UP":
             return True
-        earlier = [read for read in reads if read.number > self.lost_at][-3:]
-        return bool(earlier) and reads[-1].counts != earlier[0].counts
+        since = [read for read in reads if read.number > self.lost_at][-3:]
+        return reads[-1].counts != since[0].counts
 
     @property
     def is_learned(self) -> bool:
@@ -210,7 +212,7 @@ class Row:
     def take(
         self, node: NodeReading, kind: ClientKind, number: int, times: tuple[float, float]
     ) -> bool:
-        """Take what the client says of it now; False where its totals fell: it began again."""
+        """Take what the client reports of it now; False where it restarted: its totals fell."""
         self.node = node
         counts = counts_of(node)
         if counts is None:
@@ -219,7 +221,6 @@ class Row:
         if before is not None and (
             counts.outgoing < before.outgoing or counts.incoming < before.incoming
         ):
-            # A page may be older than the one before it; twice in a row it is not.
             self.falls += 1
             return self.falls < _FALLS
         self.falls = 0

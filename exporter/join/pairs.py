@@ -207,12 +207,14 @@ class Pair:
         sent, received = window.out_high - window.out_low, window.in_high - window.in_low
         slack_out = sent if law.out else 0
         slack_in = received if law.incoming else 0
-        ahead = _RECORD if window.is_queued else 0
+        # A full send buffer: a record is counted that the kernel has not, or, by clients that count
+        # a request when all of it is written, the other way round.
+        waiting = _RECORD if window.is_queued else 0
         behind = _RECORD if received > _SEGMENT else 0
         return (
             Span(
-                window.out_low - paid_out - slack_out - ahead,
-                window.out_high - paid_out + slack_out,
+                window.out_low - paid_out - slack_out - waiting,
+                window.out_high - paid_out + slack_out + (waiting if law.out else 0),
             ),
             Span(window.in_low - paid_in - slack_in - behind, window.in_high - paid_in + slack_in),
         )

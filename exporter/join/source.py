@@ -54,7 +54,8 @@ class Source:
         self.reads += 1
         self._begun = reading.begun_at - LAG
         times = (reading.begun_at, reading.ended_at)
-        is_whole = any(each.library is not Library.LIBRDKAFKA for each in reading.clients)
+        # librdkafka reports one client at a time; a page without any says that all are gone.
+        is_whole = all(each.library is not Library.LIBRDKAFKA for each in reading.clients)
         shown = {each.key(reading.source): each for each in reading.clients}
         for key, told in shown.items():
             self.seen_at[key] = reading.ended_at
