@@ -47,7 +47,7 @@ class AlertmanagerSettings:
     """URL of the agent's page, the link of each alert."""
     rules_file: str | None = None
     """The file of `brokerwire rules render --settings`: it holds here, too."""
-    most_alerts: int = 1000
+    max_alerts: int = 1000
     """Maximum number of tracked alerts, and of alerts queued for one Alertmanager."""
 
     def __post_init__(self) -> None:
