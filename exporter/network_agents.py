@@ -186,7 +186,7 @@ class NetworkAgents:
         if not _has_clients(watched.table.read()):
             return True
         if sum(each.agent is not None for each in self._watched.values()) >= (
-            self._settings.networks.most
+            self._settings.networks.max_networks
         ):
             return False
         self._wake(inode, watched)

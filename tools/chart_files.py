@@ -9,13 +9,13 @@ __all__ = ["CHART", "pages"]
 
 import inspect
 import json
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from exporter.config.secrets import HARMLESS, SENSITIVE
 from exporter.config.settings import Settings
-from exporter.config.values import Kind, hints_of, kind_of, optional_part
+from exporter.config.values import Kind, fields_of, hints_of, kind_of, optional_part
 from tools.configuration_reference import field_texts
 
 if TYPE_CHECKING:
@@ -91,14 +91,14 @@ def _section(section: type[Any]) -> dict[str, Any]:
     hints = hints_of(section)
     texts = field_texts(section)
     properties = {}
-    for field in fields(section):
+    for field in fields_of(section):
         found = _value(hints[field.name], field.name)
         properties[field.name] = {"description": texts[field.name], **found}
         if not texts[field.name]:
             properties[field.name] = found
     needed = [
         field.name
-        for field in fields(section)
+        for field in fields_of(section)
         if field.default is MISSING and field.default_factory is MISSING
     ]
     about = (inspect.getdoc(section) or "").split("\n\n")[0].replace("\n", " ")
@@ -111,7 +111,7 @@ def _section(section: type[Any]) -> dict[str, Any]:
 def _told(section: type[Any], path: str) -> Iterator[tuple[str, Kind]]:
     """Give the place of each value that the chart's template compares; `[]` is any of a list."""
     hints = hints_of(section)
-    for field in fields(section):
+    for field in fields_of(section):
         inner, at = hints[field.name], f"{path}.{field.name}"
         kind = kind_of(inner)
         inner, _ = optional_part(inner)

@@ -8,14 +8,14 @@ import ast
 import inspect
 import sys
 import textwrap
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, is_dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from exporter.config.settings import Settings
 from exporter.config.text import yaml_from_settings
-from exporter.config.values import hints_of, kind_of, optional_part
+from exporter.config.values import fields_of, hints_of, kind_of, optional_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ def _sections(section: type[Any], path: str) -> Iterator[str]:
     hints = hints_of(section)
     texts = field_texts(section)
     rows, inner = [], []
-    for field in fields(section):
+    for field in fields_of(section):
         key = f"{path}.{field.name}" if path else field.name
         nested, mark = _nested(hints[field.name])
         if nested is not None:
@@ -117,8 +117,15 @@ def _default(field: Field[Any], hint: Any) -> str:
 
 def field_texts(section: type[Any]) -> dict[str, str]:
     """Return the text below each field: what Python drops, the source still has."""
+    texts = dict.fromkeys((field.name for field in fields_of(section)), "")
+    for each in reversed([each for each in section.__mro__ if is_dataclass(each)]):
+        texts |= _own_texts(each)
+    return texts
+
+
+def _own_texts(section: type[Any]) -> dict[str, str]:
     body = ast.parse(textwrap.dedent(inspect.getsource(section))).body[0]
-    texts = dict.fromkeys((field.name for field in fields(section)), "")
+    texts = {}
     statements = body.body if isinstance(body, ast.ClassDef) else []
     for statement, after in pairwise(statements):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):

@@ -72,13 +72,13 @@ class AlertmanagerSink:
             interval=settings.interval,
             labels=settings.labels,
             label_bytes=limits.label_bytes,
-            most=settings.most_alerts,
+            most=settings.max_alerts,
         )
         self._deliveries = [
             Delivery(
                 target.url,
                 make_send(target),
-                most=settings.most_alerts,
+                most=settings.max_alerts,
                 generator_url=settings.external_url,
                 wall_clock=wall_clock,
             )

@@ -13,13 +13,13 @@ from exporter.clients.one_at_a_time import PARSING
 from exporter.clients.prometheus_dialects import DIALECTS, MEANINGS, PREFIX, Dialect, Meaning
 from exporter.clients.prometheus_text import Sample, wanted_samples
 from exporter.errors import SourceDecodeError
-from exporter.http.credentials import Credentials
 from exporter.http.fetch import Response, fetch
 from exporter.model import SourceReading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from exporter.config.credentials import Credentials
     from exporter.config.settings import JavaSourceSettings
     from exporter.model import ClientReading
 
@@ -181,14 +181,7 @@ class JavaSource:
             max_bytes=settings.max_bytes,
             headers=headers,
             body=body,
-            credentials=Credentials(
-                username=settings.username,
-                password_file=settings.password_file,
-                bearer_token_file=settings.bearer_token_file,
-                ca_file=settings.ca_file,
-                cert_file=settings.cert_file,
-                key_file=settings.key_file,
-            ),
+            credentials=settings,
         )
 
     def _reading(self, response: Response, clients: tuple[ClientReading, ...]) -> SourceReading:

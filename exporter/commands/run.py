@@ -206,17 +206,7 @@ def _alertmanager_sink(
 def sender_to(target: AlertmanagerTarget) -> Callable[[bytes], None]:
     """Return what posts alerts to one Alertmanager: sinks know nothing of how sources fetch."""
     from exporter.alerting.alertmanager import API_PATH
-    from exporter.http.credentials import Credentials
     from exporter.http.fetch import fetch
-
-    credentials = Credentials(
-        username=target.username,
-        password_file=target.password_file,
-        bearer_token_file=target.bearer_token_file,
-        ca_file=target.ca_file,
-        cert_file=target.cert_file,
-        key_file=target.key_file,
-    )
 
     def send(body: bytes) -> None:
         fetch(
@@ -225,7 +215,7 @@ def sender_to(target: AlertmanagerTarget) -> Callable[[bytes], None]:
             max_bytes=LARGEST_ANSWER,
             headers={"Content-Type": "application/json"},
             body=body,
-            credentials=credentials,
+            credentials=target,
         )
 
     return send

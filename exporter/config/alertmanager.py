@@ -1,13 +1,13 @@
-"""The section `alertmanager` of the configuration, and what every HTTP target has in common."""
+"""The section `alertmanager` of the configuration."""
 
 from __future__ import annotations
 
-__all__ = ["AlertmanagerSettings", "AlertmanagerTarget", "HasCredentials", "check_credentials"]
+__all__ = ["AlertmanagerSettings", "AlertmanagerTarget"]
 
 import re
 from dataclasses import dataclass, field
-from typing import Protocol
 
+from exporter.config.credentials import Credentials, check_credentials
 from exporter.config.types import Url  # noqa: TC001  (read at run time, by `hints_of`)
 
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -18,59 +18,14 @@ MOST_TARGETS = 8
 SHORTEST_INTERVAL = 1.0
 
 
-class HasCredentials(Protocol):
-    """Whatever is asked over HTTP: who we are there and whom we trust, always in files."""
-
-    @property
-    def username(self) -> str | None: ...  # noqa: D102
-    @property
-    def password_file(self) -> str | None: ...  # noqa: D102
-    @property
-    def bearer_token_file(self) -> str | None: ...  # noqa: D102
-    @property
-    def ca_file(self) -> str | None: ...  # noqa: D102
-    @property
-    def cert_file(self) -> str | None: ...  # noqa: D102
-    @property
-    def key_file(self) -> str | None: ...  # noqa: D102
-
-
-def check_credentials(target: HasCredentials) -> None:
-    """Refuse keys that do not go together.
-
-    Raises:
-        ValueError: with the key that it is about.
-    """
-    if target.username is not None and target.password_file is None:
-        raise ValueError("`username` needs `password_file`")
-    if target.password_file is not None and target.username is None:
-        raise ValueError("`password_file` needs `username`")
-    if target.username is not None and target.bearer_token_file is not None:
-        raise ValueError("`bearer_token_file` does not go with `username`")
-    if target.key_file is not None and target.cert_file is None:
-        raise ValueError("`key_file` needs `cert_file`")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlertmanagerTarget:
+class AlertmanagerTarget(Credentials):
     """One Alertmanager: each member of a cluster, never a load balancer before them."""
 
     url: Url
     """Its address without `/api/v2/alerts`; a path prefix belongs to it."""
     timeout: float = 10.0
     """Total timeout of a request."""
-    username: str | None = None
-    """User of basic authentication."""
-    password_file: str | None = None
-    """File that holds the password of `username`."""
-    bearer_token_file: str | None = None
-    """File that holds a bearer token."""
-    ca_file: str | None = None
-    """CA certificates to trust instead of the system's."""
-    cert_file: str | None = None
-    """Client certificate, for mutual TLS."""
-    key_file: str | None = None
-    """The key of `cert_file`."""
 
     def __post_init__(self) -> None:
         check_credentials(self)
@@ -92,7 +47,7 @@ class AlertmanagerSettings:
     """URL of the agent's page, the link of each alert."""
     rules_file: str | None = None
     """The file of `brokerwire rules render --settings`: it holds here, too."""
-    most_alerts: int = 1000
+    max_alerts: int = 1000
     """Maximum number of tracked alerts, and of alerts queued for one Alertmanager."""
 
     def __post_init__(self) -> None:

@@ -87,7 +87,7 @@ class JournalSettings:
     """Name of this agent, stable across restarts; by default the pod's uid, or host and port."""
     labels: dict[str, str] = field(default_factory=dict)
     """Where this is: cluster, kafka_cluster, namespace, service, pod, node; `file:/path` works."""
-    most_series: int = 2000
+    max_series: int = 2000
     """Series kept in memory and in the journal; the rest is summed as `other`."""
     file: JournalFileSettings | None = None
     """Write to files; off unless this section is there."""

@@ -22,7 +22,7 @@ class NetworkSettings:
     """`own`: the namespace that the agent is in; `all`: every one that has a client of Kafka."""
     interval: float = 10.0
     """How often to look for new namespaces, and for clients in namespaces without any."""
-    most: int = 100
+    max_networks: int = 100
     """Maximum number of watched namespaces with clients; more are only counted."""
     pod_logs: str = "/var/log/pods"
     """The kubelet's log directory, whose names contain namespace and name of each pod."""

@@ -37,7 +37,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from exporter.config.alertmanager import AlertmanagerSettings, check_credentials
+from exporter.config.alertmanager import AlertmanagerSettings
+from exporter.config.credentials import Credentials, check_credentials
 from exporter.config.journal import (
     JournalFileSettings,
     JournalKafkaSettings,
@@ -214,7 +215,7 @@ class ClientSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JavaSourceSettings:
+class JavaSourceSettings(Credentials):
     """One page of a Java client's metrics. Secrets come from files, never from this file."""
 
     name: str
@@ -229,18 +230,6 @@ class JavaSourceSettings:
     """Total timeout of a read."""
     max_bytes: Size = 2 * 1024 * 1024
     """A larger answer is refused; 16MiB at most. Reading may take 20 times as much memory."""
-    username: str | None = None
-    """User of basic authentication."""
-    password_file: str | None = None
-    """File that holds the password of `username`."""
-    bearer_token_file: str | None = None
-    """File that holds a bearer token."""
-    ca_file: str | None = None
-    """CA certificates to trust instead of the system's."""
-    cert_file: str | None = None
-    """Client certificate, for mutual TLS."""
-    key_file: str | None = None
-    """The key of `cert_file`."""
 
     def __post_init__(self) -> None:
         check_credentials(self)

@@ -9,10 +9,10 @@ from __future__ import annotations
 __all__ = ["yaml_from_settings"]
 
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from exporter.config.values import hints_of, kind_of, optional_part
+from exporter.config.values import fields_of, hints_of, kind_of, optional_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def yaml_from_settings(settings: Settings) -> str:
 
 def _section_lines(section: Any) -> Iterator[str]:
     hints = hints_of(type(section))
-    for field in fields(section):
+    for field in fields_of(type(section)):
         value = getattr(section, field.name)
         if value is not None:
             yield from _lines(hints[field.name], field.name, value)

@@ -7,12 +7,13 @@ no second list of keys. A kind reads text and writes it back:
 
 from __future__ import annotations
 
-__all__ = ["Kind", "hints_of", "kind_of", "optional_part"]
+__all__ = ["Kind", "fields_of", "hints_of", "kind_of", "optional_part"]
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields
 from decimal import Decimal
+from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -69,6 +70,12 @@ def optional_part(hint: Any) -> tuple[Any, bool]:
         if len(rest) == 1:
             return rest[0], True
     return hint, False
+
+
+def fields_of(section: type[Any]) -> list[Field[Any]]:
+    """Return the fields of a section as people read them: its own first, then inherited ones."""
+    own = get_annotations(section)
+    return sorted(fields(section), key=lambda field: field.name not in own)
 
 
 def hints_of(section: type[Any]) -> dict[str, Any]:

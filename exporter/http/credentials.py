@@ -5,28 +5,16 @@ No secret and nothing of a secret is ever in a message.
 
 from __future__ import annotations
 
-__all__ = ["NO_CREDENTIALS", "Credentials", "authorization", "tls_context"]
+__all__ = ["NO_CREDENTIALS", "authorization", "tls_context"]
 
 import base64
 import ssl
-from dataclasses import dataclass
 from pathlib import Path
 
+from exporter.config.credentials import Credentials
 from exporter.errors import SourceUnavailableError
 
 MAX_SECRET_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
-    """Who we are and whom we trust; files are read again for each request, so they may rotate."""
-
-    username: str | None = None
-    password_file: str | None = None
-    bearer_token_file: str | None = None
-    ca_file: str | None = None
-    cert_file: str | None = None
-    key_file: str | None = None
 
 
 NO_CREDENTIALS = Credentials()

@@ -24,7 +24,6 @@ import h11
 from exporter.errors import SourceDecodeError, SourceUnavailableError
 from exporter.http.credentials import (
     NO_CREDENTIALS,
-    Credentials,
     authorization,
     tls_context,
 )
@@ -32,6 +31,8 @@ from exporter.http.names import addresses_within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from exporter.config.credentials import Credentials
 
 CHUNK_BYTES = 64 * 1024
 # Of the answer's status line and headers, or of one line of chunked encoding.

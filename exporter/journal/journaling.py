@@ -47,7 +47,7 @@ class Journaling:
         self._journal = Journal(
             place,
             interval=settings.journal.interval,
-            most_series=settings.journal.most_series,
+            most_series=settings.journal.max_series,
             limits=BrokerLimits(
                 settings.brokers.max_connections, settings.brokers.max_connections_per_ip
             ),

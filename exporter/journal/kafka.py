@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from exporter.config.values_in_files import read_value
-from exporter.journal.lane import Figures
+from exporter.journal.retry_queue import Figures
 from exporter.kernel.own_connections import OWN_RECEIVE_BUFFER
 
 if TYPE_CHECKING:

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from exporter.journal.file import JournalFile
 from exporter.journal.kafka import KafkaDelivery
-from exporter.journal.lane import MOST_BATCHES, Lane
 from exporter.journal.lines import lines_of
+from exporter.journal.retry_queue import MOST_BATCHES, RetryQueue
 from exporter.journal.spool import Spool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from exporter.config.settings import JournalSettings
-    from exporter.journal.lane import Figures
+    from exporter.journal.retry_queue import Figures
     from exporter.metrics.families import Reading
     from exporter.totals.journal_values import Batch
 
@@ -46,20 +46,20 @@ class JournalSink:
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._label_bytes = label_bytes
-        self._lanes: list[Lane] = []
+        self._outputs: list[RetryQueue] = []
         self._file: JournalFile | None = None
         self._spool: Spool | None = None
         self._kafka: KafkaDelivery | None = None
         self.series = 0
         if settings.file is not None:
             self._file = JournalFile(settings.file)
-            self._lanes.append(Lane("file", self._file.append, wall_clock))
+            self._outputs.append(RetryQueue("file", self._file.append, wall_clock))
         if settings.kafka is not None:
             self._spool = Spool(settings.kafka.spool_folder, settings.kafka.spool_max_bytes)
             self._kafka = KafkaDelivery(
                 settings.kafka, agent_id, self._spool, wall_clock=wall_clock
             )
-            self._lanes.append(Lane("spool", self._spool.add, wall_clock))
+            self._outputs.append(RetryQueue("spool", self._spool.add, wall_clock))
         self._queue: deque[Batch] = deque()
         self._unwritten = 0
         self._own_failures = 0
@@ -159,11 +159,11 @@ class JournalSink:
         lost = {"spool": 0 if self._spool is None else self._spool.dropped_records}
         ways = [
             (
-                lane.name,
-                lane.figures,
-                lane.figures.dropped + self._unwritten + lost.get(lane.name, 0),
+                output.name,
+                output.figures,
+                output.figures.dropped + self._unwritten + lost.get(output.name, 0),
             )
-            for lane in self._lanes
+            for output in self._outputs
         ]
         if self._kafka is not None:
             # It gives nothing up: what it has not sent is the spool's.
@@ -176,15 +176,15 @@ class JournalSink:
         while True:
             with self._condition:
                 if not self._queue and not self._stopping:
-                    waits = any(lane.waits for lane in self._lanes)
+                    waits = any(output.waits for output in self._outputs)
                     self._condition.wait(RETRY_SECONDS if waits else None)
                 batches = list(self._queue)
                 self._queue.clear()
                 stopping = self._stopping
             for batch in batches:
                 self._put(batch)
-            for lane in self._lanes:
-                lane.write()
+            for output in self._outputs:
+                output.write()
             if stopping and not self._queue:
                 return
 
@@ -196,5 +196,5 @@ class JournalSink:
             log.exception("bug while encoding the journal")
             self._unwritten += len(batch.records)
             return
-        for lane in self._lanes:
-            lane.put(lines)
+        for output in self._outputs:
+            output.put(lines)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from exporter.errors import SourceDecodeError, SourceUnavailableError
 from exporter.kernel.inet_diag import RECORD_TYPES, read_record
 from exporter.kernel.netlink import BUFFER_BYTES, HEADER, padded, unavailable
-from exporter.kernel.reading_lane import Lane
+from exporter.kernel.reading_cache import ReadingCache
 from exporter.kernel.record_layout import Layouts
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _NLMSG_ERROR = 2
 _NLMSG_DONE = 3
 _ERRNO = struct.Struct("=i")
 # Records have two or three lengths on one machine; a flood of lengths must not fill the memory.
-_MOST_LANES = 64
+_MOST_CACHES = 64
 
 
 class DumpReader:
@@ -35,7 +35,7 @@ class DumpReader:
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(BUFFER_BYTES))
         self._layouts = Layouts()
-        self._lanes: dict[int, Lane] = {}
+        self._caches: dict[int, ReadingCache] = {}
         self._latest: tuple[SocketReading, ...] = ()
         self._sequence = 0
         self._at = 0.0
@@ -43,10 +43,10 @@ class DumpReader:
     def start(self, sequence: int, at: float) -> None:
         """Begin a dump whose request had this sequence number."""
         self._sequence, self._at = sequence, at
-        if len(self._lanes) > _MOST_LANES:
-            self._lanes.clear()
-        for lane in self._lanes.values():
-            lane.start()
+        if len(self._caches) > _MOST_CACHES:
+            self._caches.clear()
+        for cache in self._caches.values():
+            cache.start()
 
     def feed(self, size: int) -> bool:
         """Take the datagram of `size` bytes in the buffer; True when it was the last one.
@@ -59,28 +59,30 @@ class DumpReader:
         if size > BUFFER_BYTES:
             raise SourceDecodeError(f"a dump's datagram of {size} bytes was cut to {BUFFER_BYTES}")
         length, kind = self._header(0, size)
-        lane = self._lanes.get(length)
-        if lane is not None and kind in RECORD_TYPES and self._take_whole(lane, size):
+        cache = self._caches.get(length)
+        if cache is not None and kind in RECORD_TYPES and self._take_whole(cache, size):
             return False
         return self._walk(size)
 
-    def _take_whole(self, lane: Lane, size: int) -> bool:
+    def _take_whole(self, cache: ReadingCache, size: int) -> bool:
         """Take a datagram that is one run of equal records, as most are; False if it is not."""
         run = self.buffer[:size]
-        if size % lane.layout.length:
+        if size % cache.layout.length:
             return False
-        wiped = lane.wipe(run)
-        if lane.repeats(wiped):
+        wiped = cache.wipe(run)
+        if cache.repeats(wiped):
             return True
-        if not lane.is_uniform(run):
+        if not cache.is_uniform(run):
             return False
-        lane.take(wiped, lambda at, before: self._decode(at, lane, before))
+        cache.take(wiped, lambda at, before: self._decode(at, cache, before))
         return True
 
-    def _decode(self, offset: int, lane: Lane, before: SocketReading | None) -> SocketReading:
-        layout = self._layouts.of(self.buffer, offset, lane.layout.length)
-        if layout.expected_headers != lane.layout.expected_headers:
-            lane.spoiled = True
+    def _decode(
+        self, offset: int, cache: ReadingCache, before: SocketReading | None
+    ) -> SocketReading:
+        layout = self._layouts.of(self.buffer, offset, cache.layout.length)
+        if layout.expected_headers != cache.layout.expected_headers:
+            cache.spoiled = True
         return read_record(self.buffer, offset, layout, self._at, before)
 
     def _walk(self, size: int) -> bool:
@@ -100,12 +102,14 @@ class DumpReader:
         return False
 
     def _take_one(self, offset: int, length: int) -> None:
-        lane = self._lanes.get(length)
-        if lane is None:
-            lane = self._lanes[length] = Lane(self._layouts.of(self.buffer, offset, length))
-        wiped = lane.wipe(self.buffer[offset : offset + length])
-        if not lane.repeats(wiped):
-            lane.take(wiped, lambda _, before: self._decode(offset, lane, before))
+        cache = self._caches.get(length)
+        if cache is None:
+            cache = self._caches[length] = ReadingCache(
+                self._layouts.of(self.buffer, offset, length)
+            )
+        wiped = cache.wipe(self.buffer[offset : offset + length])
+        if not cache.repeats(wiped):
+            cache.take(wiped, lambda _, before: self._decode(offset, cache, before))
 
     def _header(self, offset: int, size: int) -> tuple[int, int]:
         """Return length and type of the message at `offset` when it can be one of this dump."""
@@ -148,11 +152,11 @@ class DumpReader:
     def finish(self) -> tuple[SocketReading, ...]:
         """Return the dump's readings: the very same tuple where nothing happened to any."""
         changed, found = 0, []
-        for length, lane in tuple(self._lanes.items()):
-            changed += lane.finish()
-            found.append(lane.readings)
-            if lane.spoiled:
-                del self._lanes[length]
+        for length, cache in tuple(self._caches.items()):
+            changed += cache.finish()
+            found.append(cache.readings)
+            if cache.spoiled:
+                del self._caches[length]
         if changed:
             self._latest = tuple(chain.from_iterable(found))
         return self._latest

@@ -359,7 +359,7 @@ _AGENT = (
     _of_agent(
         "alerts_dropped_total",
         Kind.COUNTER,
-        "Alerts that an Alertmanager will not hear of: alertmanager.most_alerts was reached.",
+        "Alerts that were not sent to an Alertmanager: alertmanager.max_alerts was reached.",
         labels=("alertmanager",),
     ),
     _of_agent(
@@ -429,7 +429,7 @@ _AGENT = (
         "networks",
         Kind.GAUGE,
         "Network namespaces of the machine, with networks.follow: all: watched, asleep (no client),"
-        " or beyond networks.most.",
+        " or beyond networks.max_networks.",
         labels=("state",),
     ),
     _of_agent(

@@ -66,7 +66,7 @@ def sink(agent, *targets, interval=2.0, most=1000):
             interval=interval,
             labels={"namespace": "shop"},
             external_url="http://orders-0.shop.example:10920/",
-            most_alerts=most,
+            max_alerts=most,
         ),
         RULES,
         LimitSettings(),

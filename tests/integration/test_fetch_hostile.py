@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from exporter.config.credentials import Credentials
 from exporter.errors import SourceDecodeError, SourceError, SourceUnavailableError
-from exporter.http.credentials import Credentials
 from exporter.http.fetch import fetch
 
 SECRET = "hunter2-canary"

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from exporter.config.credentials import Credentials
 from exporter.errors import SourceUnavailableError
-from exporter.http.credentials import Credentials
 from exporter.http.fetch import fetch
 
 DAY = dt.timedelta(days=1)

@@ -181,7 +181,7 @@ def test_a_namespace_without_clients_sleeps_until_the_first_one_connects():
 
 
 def test_more_namespaces_than_allowed_are_counted():
-    with pod(1) as first, pod(1) as second, Machine(settings(most=1)) as machine:
+    with pod(1) as first, pod(1) as second, Machine(settings(max_networks=1)) as machine:
         series = machine.series()
         assert sorted([held_in(series, first), held_in(series, second)]) == [0, 1]
         assert (state(series, "watched"), state(series, "beyond_limit")) == (1, 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from exporter.config.credentials import Credentials
 from exporter.errors import SourceUnavailableError
-from exporter.http.credentials import Credentials
 from exporter.http.fetch import fetch
 
 SECRET = "hunter2-canary"  # the word that must be in no message

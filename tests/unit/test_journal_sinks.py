@@ -12,8 +12,8 @@ import pytest
 
 from exporter.config.journal import JournalFileSettings, JournalSettings
 from exporter.journal.file import JournalFile
-from exporter.journal.lane import MOST_BATCHES, Lane
 from exporter.journal.lines import Lines, lines_of
+from exporter.journal.retry_queue import MOST_BATCHES, RetryQueue
 from exporter.journal.sink import JournalSink
 from exporter.journal.spool import BLOCK, Spool
 from exporter.totals.journal_values import Batch
@@ -269,28 +269,28 @@ def test_what_could_not_be_written_is_written_later_in_order():
             raise trouble[0]
         written.append(each)
 
-    lane = Lane("file", write, lambda: 7.0)
+    queue = RetryQueue("file", write, lambda: 7.0)
     for number in (1, 2):
-        lane.put(lines(number))
-        lane.write()
-    assert lane.waits
-    assert (lane.figures.records, lane.figures.failures) == (0, 2)
+        queue.put(lines(number))
+        queue.write()
+    assert queue.waits
+    assert (queue.figures.records, queue.figures.failures) == (0, 2)
     trouble.clear()
-    lane.write()
+    queue.write()
     assert written == [lines(1), lines(2)]
-    assert not lane.waits
-    assert (lane.figures.records, lane.figures.dropped) == (4, 0)
-    assert lane.figures.last_success == 7.0
+    assert not queue.waits
+    assert (queue.figures.records, queue.figures.dropped) == (4, 0)
+    assert queue.figures.last_success == 7.0
 
 
 def test_what_waits_is_bounded():
     def write(_):
         raise OSError(28, "No space left on device")
 
-    lane = Lane("file", write, lambda: 0.0)
+    queue = RetryQueue("file", write, lambda: 0.0)
     for number in range(MOST_BATCHES + 10):
-        lane.put(lines(number))
-    assert lane.figures.dropped == 20
+        queue.put(lines(number))
+    assert queue.figures.dropped == 20
 
 
 def test_the_sink_writes_what_was_taken_before_it_ends(tmp_path):

@@ -208,4 +208,4 @@ def test_another_layout_of_the_same_length_is_not_taken_for_the_first(reader):
 def test_flood_of_lengths_does_not_fill_the_memory(reader):
     for extra in range(4, 4 * 200, 4):
         reader.read(Record(info_length=280 + extra))
-    assert len(reader.table._reader._lanes) <= 66
+    assert len(reader.table._reader._caches) <= 66

@@ -1,13 +1,13 @@
-"""Gives sockets to which nothing happened their earlier reading. Pure: bytes in, values out.
+"""Keeps the readings of unchanged sockets, so that they are not decoded again. Pure.
 
 Most sockets are idle between two polls, and their records differ in clocks alone. The dump comes in
-the order of the kernel's hash table, so a record mostly stands where it stood before: with the
-clocks wiped, many are compared at once, in memory that lies in a row.
+the order of the kernel's hash table, so most records are where they were before: with the clocks
+wiped, many are compared at once.
 """
 
 from __future__ import annotations
 
-__all__ = ["Lane"]
+__all__ = ["ReadingCache"]
 
 import operator
 import struct
@@ -31,11 +31,11 @@ class DecodeRecord(Protocol):
         """Decode it."""
 
 
-class Lane:
+class ReadingCache:
     """All records of one length, in the order of the dump.
 
     `spoiled` says that a record had this length but another layout, in which other bytes are the
-    clocks: such a lane must not see another dump.
+    clocks: such a cache must not see another dump.
     """
 
     def __init__(self, layout: RecordLayout) -> None:

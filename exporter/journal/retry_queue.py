@@ -1,11 +1,11 @@
-"""One way out of the journal: what could not be written waits, bounded, and is tried again.
+"""Batches on their way to one output: a failed write is tried again, within a bounded queue.
 
-A disk that is full or a folder that is not there costs only this.
+A full disk or a missing folder delays only this output.
 """
 
 from __future__ import annotations
 
-__all__ = ["Figures", "Lane"]
+__all__ = ["Figures", "RetryQueue"]
 
 import logging
 from collections import deque
@@ -26,7 +26,7 @@ MOST_BYTES = 8 * 1024 * 1024
 
 @dataclass(slots=True)
 class Figures:
-    """What has become of the records, since the start."""
+    """Counters of one output since the start."""
 
     records: int = 0
     bytes: int = 0
@@ -35,7 +35,7 @@ class Figures:
     last_success: float | None = None
 
 
-class Lane:
+class RetryQueue:
     """Batches on their way to `write`, which returns when they are safe or raises OSError."""
 
     def __init__(
@@ -50,11 +50,11 @@ class Lane:
 
     @property
     def waits(self) -> bool:
-        """Whether something has still to be written."""
+        """Whether batches are still to be written."""
         return bool(self._waiting)
 
     def put(self, lines: Lines) -> None:
-        """Take a batch; the oldest go where too many wait."""
+        """Add a batch; beyond the limits the oldest are dropped."""
         self._waiting.append(lines)
         while len(self._waiting) > 1 and (
             len(self._waiting) > MOST_BATCHES
