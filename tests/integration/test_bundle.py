@@ -68,7 +68,7 @@ def test_a_bundle_has_the_configuration_without_its_secrets(url, tmp_path):
     path = tmp_path / "bundle.json"
     arguments = ["bundle", "--agent", url, "--config", str(config), "--output", str(path)]
     assert main(arguments) == 0
-    assert "name: orders" in json.loads(path.read_text())["configuration"]
+    assert 'name: "orders"' in json.loads(path.read_text())["configuration"]
     assert "s3cret" not in path.read_text()
 
 
