@@ -389,8 +389,11 @@ class Agent:
             open_files=open_files,
             broker_limits=self._limits,
             process_clients=engine.process_clients,
-            history=self._recorder.take(
-                kernel.at, engine.counts.by_class, engine.counts.expected, totals, findings
+            history=replace(
+                self._recorder.take(
+                    kernel.at, engine.counts.by_class, engine.counts.expected, totals, findings
+                ),
+                events=engine.log.events,
             ),
         )
 

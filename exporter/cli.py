@@ -1,4 +1,4 @@
-"""The command line: `brokerwire run | demo | inspect | top | explain | check | config | rules`.
+"""The command line: `brokerwire COMMAND`, one module of `exporter.commands` for each command.
 
 Errors end here as one line each on standard error and an exit code:
 
@@ -19,7 +19,18 @@ import traceback
 from typing import TYPE_CHECKING
 
 import exporter
-from exporter.commands import check, config, demo, explain, inspect, rules, run, top
+from exporter.commands import (
+    bundle,
+    check,
+    config,
+    demo,
+    explain,
+    history,
+    inspect,
+    rules,
+    run,
+    top,
+)
 from exporter.commands.arguments import Parser
 from exporter.commands.output import talk
 from exporter.errors import BrokerwireError, ConfigError, NotFoundError, SourceError, UsageError
@@ -86,6 +97,6 @@ def _parser() -> Parser:
     version = f"brokerwire {exporter.__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run, demo, inspect, top, explain, check, config, rules):
+    for command in (run, demo, inspect, top, explain, history, bundle, check, config, rules):
         command.add_parser(commands)
     return parser

@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["FIGURES", "ClientSeries", "History", "Mark", "Ring"]
+__all__ = ["FIGURES", "ClientSeries", "ConnectionEvent", "History", "Mark", "Ring"]
 
 from array import array
 from dataclasses import dataclass, field
@@ -29,6 +29,23 @@ class Mark(NamedTuple):
     kind: str
     name: str
     text: str
+
+
+class ConnectionEvent(NamedTuple):
+    """A connection was opened, found open, changed its class, or was closed; `at` as above.
+
+    `cookie` is None of a connection that opened and closed between two polls.
+    """
+
+    at: float
+    kind: str
+    cookie: int | None
+    client: tuple[str, ...]
+    """Its labels as in `ClientBroker`."""
+    local: str
+    before: str | None
+    after: str | None
+    detail: str
 
 
 class Ring:
@@ -88,4 +105,5 @@ class History:
 
     rings: tuple[Ring, ...] = ()
     marks: tuple[Mark, ...] = ()
+    events: tuple[ConnectionEvent, ...] = ()
     clients: Mapping[tuple[str, str, str], ClientSeries] = field(default_factory=dict)

@@ -32,6 +32,7 @@ _DOCUMENTS = (
     "findings_document",
     "sources_document",
     "history_document",
+    "events_document",
     "classes_document",
     "changes_document",
     "networks_document",

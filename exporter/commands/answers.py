@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Document", "document_from_answer"]
+__all__ = ["Document", "document_from_answer", "json_from_answer"]
 
 import json
 from typing import Any
@@ -43,21 +43,36 @@ def document_from_answer(body: bytes, where: str) -> Document:
     Raises:
         SourceDecodeError: it is none, or a field of it has a value that it cannot have.
     """
-    wrong = SourceDecodeError(f"{where} is not the API of a brokerwire agent")
-    try:
-        document = json.loads(body, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise wrong from error
-    if not isinstance(document, dict) or not isinstance(document.get("summary"), dict):
-        raise wrong
+    document = json_from_answer(body, where)
+    if not isinstance(document.get("summary"), dict):
+        raise _wrong(where)
     for name in (*_LISTS, *_LATER_LISTS):
         values = document.get(name, [] if name in _LATER_LISTS else None)
         if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
-            raise wrong
+            raise _wrong(where)
         for value in values:
             _check(value, f"{where}: `{name}`")
     _check(document["summary"], f"{where}: `summary`")
     return document
+
+
+def json_from_answer(body: bytes, where: str) -> Document:
+    """Return a JSON object of which nothing else is known.
+
+    Raises:
+        SourceDecodeError: it is none.
+    """
+    try:
+        document = json.loads(body, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise _wrong(where) from error
+    if not isinstance(document, dict):
+        raise _wrong(where)
+    return document
+
+
+def _wrong(where: str) -> SourceDecodeError:
+    return SourceDecodeError(f"{where} is not the API of a brokerwire agent")
 
 
 def _refuse(name: str) -> None:

@@ -116,6 +116,12 @@ def add_look_flags(parser: Parser) -> None:
         metavar="URL",
         help="ask a running agent (http://127.0.0.1:10920) in place of looking",
     )
+    parser.add_argument(
+        "--from",
+        dest="file",
+        metavar="FILE",
+        help="read a file of `brokerwire bundle` in place of looking",
+    )
 
 
 def _add_ports(parser: Parser) -> None:

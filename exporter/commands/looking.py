@@ -55,6 +55,11 @@ def looks(
     rest: Callable[[float], object] = time.sleep,
 ) -> Iterator[Document]:
     """Give one document after the other, the first one after `--for`."""
+    if options.file is not None:
+        if options.agent is not None or options.pid is not None:
+            raise UsageError("--from does not go with --agent or --pid: the file is all there is")
+        yield from _same(options.file, rest=rest)
+        return
     if options.agent is not None:
         if options.pid is not None:
             raise UsageError("--pid does not go with --agent: the agent shows all processes")
@@ -63,6 +68,15 @@ def looks(
     if options.pid is not None and not is_process(options.pid):
         raise NotFoundError(f"--pid: there is no process {options.pid}")
     yield from _own_looks(_watching(settings_of(options)), options, once=once, rest=rest)
+
+
+def _same(path: str, *, rest: Callable[[float], object]) -> Iterator[Document]:
+    from exporter.commands.bundle import document_from_file
+
+    document = document_from_file(path)
+    while True:
+        yield document
+        rest(1.0)
 
 
 def _own_looks(

@@ -25,6 +25,7 @@ from exporter.join.attribution import Attributor
 from exporter.model import GroupsReading
 from exporter.snapshot import ProcessClients
 from exporter.totals.counts import Counts
+from exporter.totals.event_log import EventLog
 from exporter.totals.tally import Tally
 
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class Engine:
         self.changes = 0
         """How often a count has changed."""
         self._tally = Tally(settings, accounts, self.directory.endpoints_at)
+        self.log = EventLog()
+        """What happened to connections lately."""
 
     # ---- in -----------------------------------------------------------------------------------
 
@@ -209,6 +212,7 @@ class Engine:
             before = self._views.get(view.cookie)
             self._views[view.cookie] = view
             self._tally.described(before, view, now)
+            self.log.described(before, view, tracked, now)
             self._count_again = self._count_again or not _counts_alike(before, view)
             self._next_due = min(self._next_due, view.due)
 
@@ -238,6 +242,7 @@ class Engine:
         tracked = closed.tracked
         if tracked is None:
             self._tally.came_and_went(closed, self._views.values(), now)
+            self.log.came_and_went(closed)
             return
         if tracked.cookie not in self._views:
             # It ended between the dump that met it first and the events after that.
@@ -246,6 +251,7 @@ class Engine:
         self.attributor.forget((tracked.cookie,))
         self.counts.lose(view, closed.closed_by, now)
         self._tally.closed(view, closed, now)
+        self.log.closed(view, closed)
 
     def _count(self, now: float, *, is_due: bool = False) -> None:
         """Count how many connections there are and are needed, if that may have changed."""

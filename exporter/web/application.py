@@ -94,6 +94,13 @@ def _history(snapshot: Snapshot, stale: bool) -> bytes:  # noqa: FBT001
     return encode(history_document(snapshot, stale=stale))
 
 
+def _events(snapshot: Snapshot, stale: bool) -> bytes:  # noqa: FBT001
+    from exporter.web.document import encode
+    from exporter.web.history_document import events_document
+
+    return encode(events_document(snapshot, stale=stale))
+
+
 def _classes(*_: object) -> bytes:
     from exporter.web.document import encode
     from exporter.web.history_document import classes_document
@@ -106,6 +113,7 @@ DOCUMENTS: dict[str, Callable[[Snapshot, bool], bytes]] = {
     "/api/v1/findings": _findings,
     "/api/v1/sources": _sources,
     "/api/v1/history": _history,
+    "/api/v1/events": _events,
     "/api/v1/classes": _classes,
 }
 

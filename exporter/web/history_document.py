@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["classes_document", "history_document"]
+__all__ = ["classes_document", "events_document", "history_document"]
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from exporter.web.fields import SCHEMA_VERSION, Document, envelope, plain, time_
 from exporter.web.words import CLASS_WORDS
 
 if TYPE_CHECKING:
-    from exporter.history import Ring
+    from exporter.history import ConnectionEvent, Ring
     from exporter.snapshot import Snapshot
 
 
@@ -57,6 +57,33 @@ def _series(ring: Ring, at: float, behind: float) -> Document:
         "times": [round(behind + begin) for begin, _ in rows],
         "by_class": {str(each): figures[each] for each in ConnectionClass},
         **{name: figures[name] for name in ("expected", "opened", "closed")},
+    }
+
+
+def events_document(snapshot: Snapshot, *, stale: bool = False) -> Document:
+    """Describe what happened to connections lately, the last event last."""
+    behind = snapshot.wall_time - snapshot.at
+    return {
+        **envelope(snapshot, stale=stale),
+        "events": [_event(each, behind) for each in snapshot.history.events],
+    }
+
+
+def _event(each: ConnectionEvent, behind: float) -> Document:
+    client_id, kind, process, broker_id, broker = each.client
+    return {
+        "time": time_text(behind + each.at),
+        "event": each.kind,
+        "cookie": None if each.cookie is None else str(each.cookie),
+        "client_id": plain(client_id) or None,
+        "client_kind": kind,
+        "process": plain(process),
+        "broker_id": int(broker_id) if broker_id.isdecimal() else None,
+        "broker": broker,
+        "local": each.local,
+        "class_before": each.before,
+        "class": each.after,
+        "detail": plain(each.detail),
     }
 
 

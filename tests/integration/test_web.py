@@ -50,6 +50,7 @@ def server():
         ("/api/v1/findings", "application/json"),
         ("/api/v1/sources", "application/json"),
         ("/api/v1/history", "application/json"),
+        ("/api/v1/events", "application/json"),
         ("/api/v1/classes", "application/json"),
     ],
 )

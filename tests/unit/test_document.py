@@ -16,7 +16,7 @@ from exporter.web.document import (
     findings_document,
     sources_document,
 )
-from exporter.web.history_document import classes_document, history_document
+from exporter.web.history_document import classes_document, events_document, history_document
 from exporter.web.live import changes_document
 from exporter.web.networks import networks_document
 from tests.unit.snapshots import FINDING, PROCESS, SOURCES, connection, fleet, page_sample, snapshot
@@ -27,6 +27,7 @@ DOCUMENTS = {
     "findings_document": findings_document,
     "sources_document": sources_document,
     "history_document": history_document,
+    "events_document": events_document,
     "classes_document": lambda _: classes_document(),
 }
 SNAPSHOTS = [

@@ -22,6 +22,7 @@ export class Story {
       h("h3", {}, "What to change"), this.changes,
       h("h3", {}, "Details"), this.facts);
     this.element.addEventListener("close", () => this.change({ story: "" }));
+    this.asked = { cookie: "", class: "", events: [] };
   }
 
   render(view) {
@@ -30,7 +31,10 @@ export class Story {
       if (this.element.open) this.element.close();
       return;
     }
-    if (row) this.fill(row);
+    if (row) {
+      this.ask(row);
+      this.fill(row);
+    }
     else if (!this.element.open) this.fillGone();
     else setText(this.meaning, "Closed: this is what was last known of it.");
     if (!this.element.open) this.element.showModal();
@@ -59,11 +63,31 @@ export class Story {
     this.describe(row);
   }
 
+  /** Ask what has happened to a connection, once for each class that it has had meanwhile. */
+  async ask(row) {
+    if (this.asked.cookie === row.cookie && this.asked.class === row.class) return;
+    const events = this.asked.cookie === row.cookie ? this.asked.events : [];
+    this.asked = { cookie: row.cookie, class: row.class, events };
+    try {
+      const response = await fetch("api/v1/events");
+      const found = response.ok ? (await response.json()).events : [];
+      if (this.asked.cookie !== row.cookie) return;
+      this.asked.events = found.filter((each) => each.cookie === row.cookie && each.event === "class");
+      this.change({});
+    } catch {
+      // The rest of the story does not need it.
+    }
+  }
+
   happened(row) {
     const opened = row.at - row.age_seconds;
     const now = this.model.now();
     const told = [];
     told.push(row.age_is_exact ? `${when(opened, now)} opened` : `before ${when(opened, now)} opened: the agent started later`);
+    for (const each of this.asked.events) {
+      told.push(`${when(Date.parse(each.time) / 1000, now)} ${className(each.class_before)} → ${className(each.class)}`
+        + (each.detail ? `: ${each.detail}` : ""));
+    }
     if (row.unused_seconds !== null) told.push("nothing was sent or received after the first seconds");
     else if (row.idle_seconds !== null) {
       const last = row.at - row.idle_seconds;
