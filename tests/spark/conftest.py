@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_rollups.errors import MissingPartError
+from tests.spark.command import JVM_FLAGS
 
 LOGGING = Path(__file__).parents[2] / "spark_rollups" / "log4j2.properties"
 
@@ -26,8 +27,6 @@ def spark():
     """Return a small local Spark, or skip with the reason; in CI a skip is a failure."""
     from spark_rollups.session import spark_session
 
-    # The JVM's first compiler only: tests end before the second one would pay.
-    options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     logging = f"-Dlog4j2.configurationFile={LOGGING.as_uri()}"
     try:
         session = spark_session(
@@ -38,7 +37,7 @@ def spark():
                 "spark.sql.shuffle.partitions": "2",
                 # Plans of a hundred columns are made once, not anew after each stage.
                 "spark.sql.adaptive.enabled": "false",
-                "spark.driver.extraJavaOptions": f"{logging} {options}",
+                "spark.driver.extraJavaOptions": f"{logging} {JVM_FLAGS}",
             },
         )
     except MissingPartError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.addresses import free_port
+from tests.spark.command import JVM_FLAGS
 from tests.spark.comparing import differences
 from tests.spark.fleets import batch, simulate
 
@@ -27,7 +28,7 @@ def cluster(tmp_path):
     environment = os.environ | {
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "JAVA_TOOL_OPTIONS": JVM_FLAGS,
         "SPARK_DAEMON_MEMORY": "256m",
     }
     master = f"spark://127.0.0.1:{free_port()}"
