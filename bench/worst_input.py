@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 PATHS = ("/api/v1/connections", "/", "/metrics", "/api/v1/findings")
+POST = "/api/v1/statistics"
 READERS = 64
 CONFIG = """
 brokers: {{ports: [{broker}]}}
@@ -80,9 +81,7 @@ def post(port: int) -> None:
     """Post the worst documents, one after the other."""
     while True:
         for body in STATISTICS.values():
-            head = (
-                f"POST /api/v1/statistics HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
-            )
+            head = f"POST {POST} HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
             with contextlib.suppress(OSError), socket.create_connection((HOST, port), 5) as sock:
                 sock.sendall(head.encode() + body)
                 sock.recv(4096)
@@ -159,7 +158,12 @@ def measure(sockets: int, seconds: float, kinds: set[str]) -> float:
         agent = stack.enter_context(
             subprocess.Popen(
                 [
-                    *(str(Path(sys.executable).with_name("brokerwire")), "run", "--config", str(config)),
+                    *(
+                        str(Path(sys.executable).with_name("brokerwire")),
+                        "run",
+                        "--config",
+                        str(config),
+                    ),
                     *("--web.listen-address", f"{HOST}:{web}"),
                 ],
                 stderr=subprocess.DEVNULL,

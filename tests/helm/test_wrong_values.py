@@ -148,7 +148,6 @@ def test_a_value_that_cannot_be_right_is_told(setting, words):
         pytest.param(
             "config.brokers.metadata.bootstrap_servers=k:1,"
             "config.brokers.metadata.client.ssl\\.certificate\\.pem=-----BEGIN PRIVATE KEY-----hunter2",
-            "config.brokers.metadata.bootstrap_servers=k:1,"
             "config.brokers.metadata.client.ssl.certificate.pem is a secret in clear text",
             id="PEM",
         ),
