@@ -127,19 +127,19 @@ def agent(tmp_path):
             process.terminate()
 
 
-def wait_for(port):
+def polls_so_far(port):
     end = time.monotonic() + 20
     while time.monotonic() < end:
-        with contextlib.suppress(OSError, AssertionError):
-            if values(scrape(port), "brokerwire_polls_total"):
-                return
+        with contextlib.suppress(OSError):
+            for count in values(scrape(port), "brokerwire_polls_total").values():
+                return count
         time.sleep(0.1)
     raise AssertionError("no agent")
 
 
 def test_a_neighbour_cannot_stop_poison_or_inflate(agent):
     pid, broker, web, folder = agent
-    wait_for(web)
+    polls_so_far(web)
     with (
         socket.create_connection((HOST, broker)),
         subprocess.Popen(
@@ -150,12 +150,14 @@ def test_a_neighbour_cannot_stop_poison_or_inflate(agent):
     ):
         attacker.stdout.readline()
         begun, worked = time.monotonic(), cpu_seconds(pid)
-        polls = value(scrape(web), "brokerwire_polls_total")
+        polls = polls_so_far(web)
         took, shown = [], ""
         while time.monotonic() - begun < SECONDS:
             asked = time.monotonic()
-            text = scrape(web)
-            took.append(time.monotonic() - asked)
+            # On a busy machine one may be taken for a slow client, and comes again.
+            with contextlib.suppress(OSError):
+                text = scrape(web)
+                took.append(time.monotonic() - asked)
             # A machine that is busy may have a poll late; a late one is not shown as the present.
             if values(text, "kafka_client_connections"):
                 shown = text
@@ -164,6 +166,7 @@ def test_a_neighbour_cannot_stop_poison_or_inflate(agent):
         used = (cpu_seconds(pid) - worked) / elapsed
         attacker.kill()
     # Stop: scraped in time, polled by its own clock, within a processor and the chart's memory.
+    assert len(took) >= 3
     assert sorted(took)[len(took) // 2] < 2.0, took
     assert elapsed / 4 < value(text, "brokerwire_polls_total") - polls <= elapsed + 3
     assert used < 0.9
