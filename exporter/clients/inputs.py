@@ -281,6 +281,10 @@ class Inputs:
             arrived, self._arrived, self._waiting_nodes = self._arrived, [], 0
         return arrived
 
+    def drop(self, reading: SourceReading) -> None:
+        """Count a reading that the poll had no time for."""
+        self._health[reading.source].dropped += 1
+
     @property
     def pushing_sources(self) -> tuple[str, ...]:
         """The names of the sources that librdkafka pushes to."""

@@ -162,6 +162,9 @@ class Conversation:
         self.enter(Phase.WORK)
         if self._http.their_http_version not in {b"1.0", b"1.1"}:
             return text_response(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "HTTP/1.1, please")
+        if "transfer-encoding" in request.headers and "content-length" in request.headers:
+            # h11 takes the former, as the standard says; what is before us may take the latter.
+            return text_response(HTTPStatus.BAD_REQUEST, "two lengths of one body")
         if has_body and request.method in _BODILESS:
             return text_response(HTTPStatus.BAD_REQUEST, f"a {request.method} has no body")
         async with asyncio.timeout(self._bounds.work_seconds):

@@ -38,6 +38,11 @@ CHUNK_BYTES = 64 * 1024
 # Of the answer's status line and headers, or of one line of chunked encoding.
 HEAD_BYTES = 64 * 1024
 DEFAULT_PORTS = {"http": 80, "https": 443}
+# Where clouds serve credentials, beside link-local addresses: Azure, Alibaba, Oracle,
+# AWS and Google over IPv6. No Kafka client listens there.
+_CLOUD_METADATA = frozenset(
+    {"168.63.129.16", "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"}
+)
 _ADVICE = {
     401: "it asks for credentials; set `username` and `password_file`, or `bearer_token_file`",
     403: "it refuses these credentials",
@@ -180,10 +185,9 @@ def _connected(parts: SplitResult, credentials: Credentials, deadline: _Deadline
 def _connect(host: str, port: int, deadline: _Deadline) -> socket.socket:
     refusal: OSError | None = None
     for address in addresses_within(host, deadline.left()):
-        # Link-local addresses are where clouds serve credentials: no Kafka client listens there.
-        if ipaddress.ip_address(address).is_link_local:
+        if ipaddress.ip_address(address).is_link_local or address in _CLOUD_METADATA:
             raise SourceUnavailableError(
-                f"cannot read from {host!r}: {address} is a link-local address"
+                f"cannot read from {host!r}: {address} is where clouds serve credentials"
             )
         try:
             return socket.create_connection((address, port), timeout=deadline.left())

@@ -10,7 +10,7 @@ import binascii
 import hashlib
 import hmac
 import os
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _REMEMBERED = 100
 # Each takes the one worker some 50 ms or more; beyond that callers are told to come back.
 _MOST_WAITING = 16
+# Of one address: whoever guesses leaves places for those at other addresses.
+_MOST_WAITING_OF_ONE = 2
 # What bcrypt looks at; its library refuses longer ones, Go's and htpasswd cut them.
 _PASSWORD_BYTES = 72
 _LONGEST = 1024
@@ -55,13 +57,13 @@ class Users:
         self._executor = executor
         self._secret = os.urandom(32)
         self._right: OrderedDict[bytes, None] = OrderedDict()
-        self._waiting = 0
+        self._waiting: Counter[str] = Counter()
 
     def __bool__(self) -> bool:
         return bool(self._hashes)
 
-    async def accept(self, user: str, password: bytes) -> bool:
-        """Return whether the password is the user's.
+    async def accept(self, user: str, password: bytes, address: str) -> bool:
+        """Return whether the password that came from an address is the user's.
 
         Raises:
             BusyError: too many others are being checked.
@@ -72,14 +74,15 @@ class Users:
         if digest in self._right:
             self._right.move_to_end(digest)
             return True
-        if self._waiting >= _MOST_WAITING:
+        is_full = self._waiting.total() >= _MOST_WAITING
+        if is_full or self._waiting[address] >= _MOST_WAITING_OF_ONE:
             raise BusyError
-        self._waiting += 1
+        self._waiting[address] += 1
         try:
             loop = asyncio.get_running_loop()
             fits = await loop.run_in_executor(self._executor, _fits, password, stored)
         finally:
-            self._waiting -= 1
+            self._waiting -= Counter((address,))
         if fits and known:
             self._right[digest] = None
             while len(self._right) > _REMEMBERED:

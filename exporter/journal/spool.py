@@ -2,7 +2,8 @@
 
 What `add` has taken survives a kill -9 and a power cut; it is removed only when every one of its
 records was acknowledged, so a record may be sent twice and is never lost. The room is bounded: the
-oldest batches go first, and are counted.
+oldest batches go first, and are counted. A file's name holds the checksum of what is in it: a batch
+that a disk has damaged is dropped and counted, which costs no total, since counters only grow.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 __all__ = ["Spool"]
 
 import fcntl
+import logging
 import os
 import re
+import stat
 import threading
+import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,10 +26,17 @@ if TYPE_CHECKING:
 
     from exporter.journal.lines import Lines
 
+log = logging.getLogger("brokerwire.journal")
+
 # What a file takes on disk at least.
 BLOCK = 4096
-_NAME = re.compile(r"\d{15}-[0-9a-f]+-\d{10}\.jsonl")
+# Without a checksum: written by 0.1.0.
+_NAME = re.compile(r"\d{15}-[0-9a-f]+-\d{10}(?:\.([0-9a-f]{8}))?\.jsonl")
+_NEW = ".new"
 _MODE = 0o600
+# The folder may be writable for others: no link is followed, no pipe is waited for.
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Spool:
@@ -34,7 +45,7 @@ class Spool:
     def __init__(self, folder: str, max_bytes: int) -> None:
         self._folder = Path(folder)
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._sizes: dict[str, int] = {}
         self._descriptor: int | None = None
         self.dropped_records = 0
@@ -54,28 +65,13 @@ class Spool:
             OSError: it cannot be had, or another agent has it.
         """
         with self._lock:
-            if self._descriptor is not None:
-                return
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                for path in sorted(self._folder.iterdir()):
-                    if _NAME.fullmatch(path.name):
-                        self._sizes[path.name] = _room(path.stat().st_size)
-                    elif path.suffix == ".new":
-                        # Its batch was never acknowledged to anybody.
-                        path.unlink(missing_ok=True)
-            except OSError:
-                self._sizes.clear()
-                os.close(descriptor)
-                raise
-            self._descriptor = descriptor
+            self._opened()
 
     def close(self) -> None:
         """Let go of the folder."""
         with self._lock:
             descriptor, self._descriptor = self._descriptor, None
+            self._sizes.clear()
             if descriptor is not None:
                 os.close(descriptor)
 
@@ -85,27 +81,26 @@ class Spool:
         Raises:
             OSError: it is not.
         """
-        self.open()
         with self._lock:
-            name = f"{lines.name}.jsonl"
+            folder = self._opened()
+            name = f"{lines.name}.{zlib.crc32(lines.data):08x}.jsonl"
             room = _room(len(lines.data))
             self._make_room(room)
-            path, new = self._folder / name, self._folder / f"{name}.new"
+            new = name + _NEW
             try:
-                descriptor = os.open(
-                    new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE
-                )
+                with suppress(FileNotFoundError):
+                    os.unlink(new, dir_fd=folder)
+                descriptor = os.open(new, _WRITE, _MODE, dir_fd=folder)
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(lines.data)
                     file.flush()
                     os.fsync(file.fileno())
-                new.rename(path)
+                os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
             except OSError:
                 with suppress(OSError):
-                    new.unlink(missing_ok=True)
+                    os.unlink(new, dir_fd=folder)
                 raise
-            if self._descriptor is not None:
-                os.fsync(self._descriptor)
+            os.fsync(folder)
             self._sizes[name] = room
 
     def oldest(self, besides: Collection[str]) -> str | None:
@@ -114,17 +109,23 @@ class Spool:
             return min((name for name in self._sizes if name not in besides), default=None)
 
     def read(self, name: str) -> list[bytes]:
-        """Return a batch's records; none where it has been dropped meanwhile.
+        """Return a batch's records; none where it is damaged, or has been dropped meanwhile.
 
         Raises:
             OSError: it is there and cannot be read.
         """
-        try:
-            return (self._folder / name).read_bytes().splitlines()
-        except FileNotFoundError:
-            with self._lock:
+        with self._lock:
+            try:
+                data = _contents(name, self._opened())
+            except FileNotFoundError:
                 self._sizes.pop(name, None)
-            return []
+                return []
+            if data is None or _is_damaged(name, data):
+                self.dropped_records += max(1, (data or b"").count(b"\n"))
+                log.error("a batch in the spool was damaged on disk", extra={"batch": name})
+                self.remove(name)
+                return []
+            return data.splitlines()
 
     def remove(self, name: str) -> None:
         """Forget a batch that has arrived."""
@@ -132,16 +133,66 @@ class Spool:
             self._sizes.pop(name, None)
             # One that stays is sent once more by the next life, which changes nothing.
             with suppress(OSError):
-                (self._folder / name).unlink(missing_ok=True)
+                os.unlink(name, dir_fd=self._descriptor)
+
+    def _opened(self) -> int:
+        """Return the folder; one that was removed or replaced is made again, with its lock."""
+        if self._descriptor is not None and not self._is_in_place(self._descriptor):
+            self.close()
+        if self._descriptor is None:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._sizes = _found(descriptor)
+            except OSError:
+                os.close(descriptor)
+                raise
+            self._descriptor = descriptor
+        return self._descriptor
+
+    def _is_in_place(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._folder.stat())
+        except OSError:
+            return False
 
     def _make_room(self, room: int) -> None:
         while self._sizes and self.room + room > self._max_bytes:
             oldest = min(self._sizes)
-            path = self._folder / oldest
             with suppress(OSError):
-                self.dropped_records += path.read_bytes().count(b"\n")
-                path.unlink(missing_ok=True)
-            del self._sizes[oldest]
+                self.dropped_records += (_contents(oldest, self._descriptor) or b"").count(b"\n")
+            self.remove(oldest)
+
+
+def _found(folder: int) -> dict[str, int]:
+    """Return the room of each batch in a folder; take away what can be none."""
+    sizes = {}
+    for name in sorted(os.listdir(folder)):
+        is_new = name.endswith(_NEW)
+        if not (is_new or _NAME.fullmatch(name)):
+            continue
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISREG(status.st_mode) and not is_new:
+            sizes[name] = _room(status.st_size)
+        elif not stat.S_ISDIR(status.st_mode):
+            # Half a batch, which was never acknowledged to anybody; a link or a pipe.
+            os.unlink(name, dir_fd=folder)
+    return sizes
+
+
+def _contents(name: str, folder: int | None) -> bytes | None:
+    """Return what is in a file; None where somebody has put something else in its place."""
+    if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        return None
+    with os.fdopen(os.open(name, _READ, dir_fd=folder), "rb") as file:
+        return file.read()
+
+
+def _is_damaged(name: str, data: bytes) -> bool:
+    match = _NAME.fullmatch(name)
+    checksum = match[1] if match is not None else None
+    return checksum is not None and int(checksum, 16) != zlib.crc32(data)
 
 
 def _room(size: int) -> int:

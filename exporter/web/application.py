@@ -242,7 +242,7 @@ class Application:
     async def _unauthorized(self, request: Request) -> Response | None:
         given = credentials_from_header(request.headers.get("authorization", ""))
         try:
-            if given is not None and await self.security.users.accept(*given):
+            if given is not None and await self.security.users.accept(*given, request.peer.address):
                 return None
         except BusyError:
             return text_response(

@@ -36,12 +36,31 @@ def refusal(url="http://127.0.0.1:1/", **credentials):
         pytest.param(f"http://{SECRET}@127.0.0.1/", "not into the URL", id="user"),
         pytest.param("http://127.0.0.1/a b", "must be percent-encoded", id="blank"),
         pytest.param("http://127.0.0.1/a\x7f", "must be percent-encoded", id="control"),
-        pytest.param("http://169.254.169.254/latest", "is a link-local address", id="metadata"),
-        pytest.param("http://2852039166/latest", "is a link-local address", id="as-a-number"),
-        pytest.param("http://0xa9fea9fe/latest", "is a link-local address", id="as-hex"),
-        pytest.param("http://0251.0376.0251.0376/", "is a link-local address", id="as-octal"),
-        pytest.param("http://[::ffff:169.254.169.254]/", "is a link-local address", id="mapped"),
-        pytest.param("http://[fe80::1]/", "is a link-local address", id="v6"),
+        pytest.param(
+            "http://169.254.169.254/latest", "is where clouds serve credentials", id="metadata"
+        ),
+        pytest.param(
+            "http://2852039166/latest", "is where clouds serve credentials", id="as-a-number"
+        ),
+        pytest.param("http://0xa9fea9fe/latest", "is where clouds serve credentials", id="as-hex"),
+        pytest.param(
+            "http://0251.0376.0251.0376/", "is where clouds serve credentials", id="as-octal"
+        ),
+        pytest.param(
+            "http://[::ffff:169.254.169.254]/", "is where clouds serve credentials", id="mapped"
+        ),
+        pytest.param("http://[fe80::1]/", "is where clouds serve credentials", id="v6"),
+        *(
+            pytest.param(f"http://{host}/", "is where clouds serve credentials", id=cloud)
+            for cloud, host in {
+                "azure": "168.63.129.16",
+                "alibaba": "100.100.100.200",
+                "oracle": "192.0.0.192",
+                "aws-v6": "[fd00:ec2:0:0::254]",
+                "google-v6": "[fd20:ce::254]",
+                "mapped-azure": "[::ffff:168.63.129.16]",
+            }.items()
+        ),
         pytest.param("http://nowhere.invalid/", "cannot look up 'nowhere.invalid'", id="no-name"),
     ],
 )

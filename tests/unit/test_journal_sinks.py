@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import resource
+import shutil
 from contextlib import contextmanager
 
 import pytest
@@ -256,6 +257,90 @@ def test_a_batch_that_somebody_removed_is_no_batch(spool, tmp_path):
     (tmp_path / "spool" / name).unlink()
     assert mine.read(name) == []
     assert len(mine) == 0
+
+
+def test_a_folder_that_was_removed_is_made_again_with_its_lock(spool, tmp_path):
+    mine = spool()
+    mine.add(lines(1))
+    shutil.rmtree(tmp_path / "spool")
+    mine.add(lines(2))
+    assert [mine.read(mine.oldest(()))] == [lines(2).data.splitlines()]
+    assert len(mine) == 1
+    with pytest.raises(OSError, match="temporarily unavailable"):
+        Spool(str(tmp_path / "spool"), 1 << 20).open()
+
+
+def test_a_folder_that_was_replaced_is_not_written_beside_its_lock(spool, tmp_path):
+    mine = spool()
+    (tmp_path / "spool").rename(tmp_path / "away")
+    other = Spool(str(tmp_path / "spool"), 1 << 20)
+    other.open()
+    with pytest.raises(OSError, match="temporarily unavailable"):
+        mine.add(lines(1))
+    other.close()
+
+
+def plant(kind, path, victim):
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(victim if kind == "link" else victim.parent / "nowhere")
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "fifo"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_others_put_into_the_spool_is_neither_followed_nor_waited_for(
+    spool, tmp_path, kind, when
+):
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    folder = tmp_path / "spool"
+    mine = spool()
+    mine.add(lines(1))
+    name = mine.oldest(())
+    mine.remove(name)
+    if when == "before":
+        mine.close()
+    plant(kind, folder / f"{name}.new", victim)
+    plant(kind, folder / f"{lines(9).name}.jsonl", victim)
+    mine.add(lines(1))
+    assert mine.read(name) == lines(1).data.splitlines()
+    assert victim.read_text() == "untouched"
+    assert len(mine) == 1
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "fifo"])
+def test_what_was_put_in_a_batch_s_place_is_dropped_and_holds_up_no_other(spool, tmp_path, kind):
+    (tmp_path / "victim").write_text("secret")
+    mine = spool()
+    mine.add(lines(1))
+    mine.add(lines(2))
+    name = mine.oldest(())
+    (tmp_path / "spool" / name).unlink()
+    plant(kind, tmp_path / "spool" / name, tmp_path / "victim")
+    assert mine.read(name) == []
+    assert mine.read(mine.oldest(())) == lines(2).data.splitlines()
+
+
+def test_a_batch_that_the_disk_has_damaged_is_dropped_and_counted(spool, tmp_path, caplog):
+    mine = spool()
+    mine.add(lines(1, records=20))
+    mine.add(lines(2))
+    name = mine.oldest(())
+    with (tmp_path / "spool" / name).open("r+b") as file:
+        file.seek(512)
+        file.write(bytes(512))
+    assert mine.read(name) == []
+    assert mine.dropped_records >= 1
+    assert "damaged" in caplog.text
+    assert mine.read(mine.oldest(())) == lines(2).data.splitlines()
+
+
+def test_a_spool_of_the_version_before_checksums_is_read(spool, tmp_path):
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / f"{lines(1).name}.jsonl").write_bytes(lines(1).data)
+    mine = spool()
+    assert mine.read(mine.oldest(())) == lines(1).data.splitlines()
 
 
 # ---- the way there ----------------------------------------------------------------------------

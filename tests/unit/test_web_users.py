@@ -38,7 +38,7 @@ def header(text: str | bytes) -> str:
 
 def accepted(users: Users, *given: tuple[str, bytes]) -> list[bool]:
     async def ask():
-        return [await users.accept(*each) for each in given]
+        return [await users.accept(*each, "10.0.0.1") for each in given]
 
     return asyncio.run(ask())
 
@@ -116,7 +116,9 @@ def test_too_many_at_once_are_told_to_come_back():
     users = Users({"alice": hashed("secret")}, Never())
 
     async def ask():
-        waiting = [asyncio.create_task(users.accept("alice", b"%d" % n)) for n in range(20)]
+        waiting = [
+            asyncio.create_task(users.accept("alice", b"%d" % n, f"10.0.0.{n}")) for n in range(20)
+        ]
         await asyncio.sleep(0)
         busy = [task for task in waiting if task.done()]
         for task in waiting:
@@ -125,6 +127,24 @@ def test_too_many_at_once_are_told_to_come_back():
         return len(busy), sum(isinstance(each, BusyError) for each in results)
 
     assert asyncio.run(ask()) == (4, 4)
+
+
+def test_guesses_from_one_address_leave_places_for_others():
+    users = Users({"alice": hashed("secret")}, Never())
+
+    async def ask():
+        guesses = [
+            asyncio.create_task(users.accept("alice", b"%d" % n, "10.0.0.66")) for n in range(100)
+        ]
+        operator = asyncio.create_task(users.accept("alice", b"secret", "10.0.0.7"))
+        await asyncio.sleep(0)
+        is_waiting = not operator.done()
+        for task in (operator, *guesses):
+            task.cancel()
+        results = await asyncio.gather(operator, *guesses, return_exceptions=True)
+        return is_waiting, sum(isinstance(each, BusyError) for each in results)
+
+    assert asyncio.run(ask()) == (True, 98)
 
 
 def test_no_users_means_nobody_is_asked():
