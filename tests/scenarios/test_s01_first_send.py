@@ -85,5 +85,5 @@ def test_from_the_constructor_to_the_last_broker(shared_cluster_3, stage):
         for connection in watch.of(name):
             if connection.role == "bootstrap":
                 assert connection.idle_seconds > 3
-                assert "will not use this one again" in " ".join(connection.evidence)
+                assert "does not use this connection any more" in " ".join(connection.evidence)
     assert watch.findings("KafkaClientConnectionChurn") == []
