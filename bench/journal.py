@@ -40,13 +40,13 @@ from exporter.model import (
 )
 from exporter.totals.batches import Journal
 from exporter.totals.journal_values import AgentFigures, Place
-from exporter.totals.series import microseconds
+from exporter.totals.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from exporter.journal.lines import Lines
-    from exporter.totals.accounts import Bookkeeping
+    from exporter.totals.journal_series import JournalTotals
     from exporter.totals.journal_values import Batch
 
 Result = TypeVar("Result")
@@ -93,8 +93,8 @@ class World:
 
     def __init__(self, connections: int, journal: Journal | None) -> None:
         self.journal = journal
-        accounts: Bookkeeping | None = None if journal is None else journal.accounts
-        self.engine = Engine(Settings(), accounts=accounts)
+        totals: JournalTotals | None = None if journal is None else journal.totals
+        self.engine = Engine(Settings(), journal=totals)
         self.now = 1000.0
         self.owners = {
             cookie: Owner(
@@ -129,7 +129,7 @@ class World:
         if self.journal is not None:
             wall = 1_760_000_000.0 + self.now
             figures = AgentFigures(polls=self.polls)
-            batches = self.journal.turn(self.now, wall, figures, self.engine.views)
+            batches = self.journal.turn(self.now, wall, figures, self.engine.held)
         self.engine.poll(kernel, self.owners)
         self.cost = time.process_time() - begun
         return batches
@@ -195,7 +195,7 @@ def _cut(world: World) -> tuple[float, Batch]:
 
     def cut() -> Batch:
         assert world.journal is not None
-        (batch,) = world.journal.finish(moment, AgentFigures(), world.engine.views)
+        (batch,) = world.journal.finish(moment, AgentFigures(), world.engine.held)
         return batch
 
     return _timed(cut)
@@ -230,12 +230,12 @@ def _memory(connections: int) -> None:
     journal = _journal()
     before = tracemalloc.get_traced_memory()[0]
     journal.turn(world.now, 1_760_000_000.0, AgentFigures(), ())
+    store = Store(journal.totals)
     for view in world.engine.views:
-        journal.accounts.put(view, world.now)
+        store.put(view, world.now)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    series = len(journal.accounts)
-    assert microseconds(world.now) > 0
+    series = len(store)
     print(f"\nA series takes {grown / series:.0f} bytes of memory ({series} of them).")
 
 

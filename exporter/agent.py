@@ -91,10 +91,8 @@ class Agent:
         self._journaling = journaling
         self._clock = clock
         self._wall_clock = wall_clock
-        accounts = journaling.accounts if journaling is not None else None
-        self.engine = Engine(
-            settings, started=wall_clock(), accounts=accounts, attributor=attributor
-        )
+        journal = journaling.totals if journaling is not None else None
+        self.engine = Engine(settings, started=wall_clock(), journal=journal, attributor=attributor)
         """What is known; only the poll thread may write there."""
         self._ladder = OwnerLadder(settings.clients.processes, pids=pids)
         self._groups = ClientGroups(started=wall_clock(), clock=clock)
@@ -374,7 +372,7 @@ class Agent:
     def _make_snapshot(self, kernel: KernelReading, begun: float) -> Snapshot:
         engine = self.engine
         sources = (*self._inputs.statuses(kernel.at), *self._surroundings.statuses())
-        totals = engine.ledger.totals()
+        totals = engine.totals
         open_files = self._open_files.of(
             tracked.owner for tracked in engine.tracker.connections.values()
         )
@@ -400,7 +398,7 @@ class Agent:
                 owner_rungs=engine.counts.rungs,
                 unattributed_closed=engine.unattributed_closed,
                 capabilities=self._capabilities(kernel),
-                folded_clients=engine.ledger.folded_clients,
+                folded_clients=engine.folded_clients,
                 groups_available=bool(engine.groups.readable),
                 grouped_connections=len(engine.groups.of),
                 error=self._error,

@@ -13,6 +13,7 @@ __all__ = [
     "Expectation",
     "Finding",
     "Histogram",
+    "Late",
     "NetworkView",
     "OpenFiles",
     "PollStatus",
@@ -24,15 +25,16 @@ __all__ = [
     "Totals",
 ]
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from exporter.history import History
 from exporter.model import ConnectionClass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, ItemsView, Iterator, KeysView, Sequence, ValuesView
 
     from exporter.model import ClientThreads, ClosedBy, Connection, OwnerRung, ReadMethod
 
@@ -43,6 +45,44 @@ LIFETIME_BUCKETS = (0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 540.0, 600.0, 3600.0
 
 # It is not known yet whether such a connection is useful.
 UNDECIDED = frozenset({ConnectionClass.UNKNOWN, ConnectionClass.CONNECTING})
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Late(Mapping[Key, Value]):
+    """A mapping that is made when somebody asks: most snapshots are read by nobody."""
+
+    def __init__(self, make: Callable[[], Mapping[Key, Value]]) -> None:
+        self._make = make
+        self._made: Mapping[Key, Value] | None = None
+
+    def _all(self) -> Mapping[Key, Value]:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def __getitem__(self, key: Key) -> Value:
+        return self._all()[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def keys(self) -> KeysView[Key]:
+        """Return the keys of what was made."""
+        return self._all().keys()
+
+    def values(self) -> ValuesView[Value]:
+        """Return the values of what was made."""
+        return self._all().values()
+
+    def items(self) -> ItemsView[Key, Value]:
+        """Return the items of what was made."""
+        return self._all().items()
 
 
 class ClientBroker(NamedTuple):

@@ -7,22 +7,23 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["Connections", "Timings", "View", "connection_at"]
+__all__ = ["Connections", "View", "connection_at", "timings"]
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from exporter.connections.unused import OPENING_SECONDS
 from exporter.model import ClientKind, Connection
-from exporter.snapshot import ClientBroker, Timing
+from exporter.snapshot import Timing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from exporter.connections.classifier import Verdict
     from exporter.connections.kernel_clients import KernelClient
     from exporter.model import Attribution, ClientGroup, Library, Owner, SocketReading
+    from exporter.snapshot import ClientBroker
 
 
 class View(NamedTuple):
@@ -82,36 +83,14 @@ class Connections(Sequence[Connection]):
         return len(self._views)
 
 
-class Timings(Mapping[ClientBroker, Timing]):
-    """The timings of a snapshot, made only when somebody asks."""
-
-    def __init__(self, views: tuple[View, ...], at: float) -> None:
-        self._views = views
-        self._at = at
-        self._made: dict[ClientBroker, Timing] | None = None
-
-    def __getitem__(self, key: ClientBroker) -> Timing:
-        return self._all()[key]
-
-    def __iter__(self) -> Iterator[ClientBroker]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
-
-    def _all(self) -> dict[ClientBroker, Timing]:
-        if self._made is None:
-            self._made = _timings(self._views, self._at)
-        return self._made
-
-
 def _unused_seconds(view: View, at: float) -> float | None:
     if view.unused_since is None or at - view.unused_since < OPENING_SECONDS:
         return None
     return at - view.unused_since
 
 
-def _timings(views: tuple[View, ...], at: float) -> dict[ClientBroker, Timing]:
+def timings(views: Iterable[View], at: float) -> dict[ClientBroker, Timing]:
+    """Return idle times and round trips by client and broker."""
     first: dict[ClientBroker, float] = {}
     last: dict[ClientBroker, tuple[float, int | None]] = {}
     unused: Counter[ClientBroker] = Counter()

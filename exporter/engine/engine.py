@@ -19,17 +19,17 @@ from exporter.connections.classifier import steps_of
 from exporter.connections.describe import Surroundings, client_name, describe
 from exporter.connections.kernel_clients import Clients
 from exporter.connections.tracker import Tracker
-from exporter.connections.view import Connections, Timings
+from exporter.connections.view import Connections, timings
 from exporter.engine.excess_watch import ExcessWatch
 from exporter.join.attribution import Attributor
 from exporter.model import GroupsReading
-from exporter.snapshot import ProcessClients
+from exporter.snapshot import Late, ProcessClients
 from exporter.totals.counts import Counts
 from exporter.totals.event_log import EventLog
 from exporter.totals.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from exporter.config.settings import ClientRule, Settings
     from exporter.connections.endings import ClosedConnection
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
         KernelReading,
         Owner,
     )
-    from exporter.snapshot import ClientBroker, Timing
-    from exporter.totals.accounts import Bookkeeping
-    from exporter.totals.ledger import Ledger
+    from exporter.snapshot import ClientBroker, Timing, Totals
+    from exporter.totals.journal_series import JournalTotals
+    from exporter.totals.series import Series
 
 
 class PollOutcome(NamedTuple):
@@ -64,14 +64,14 @@ class Engine:
         self,
         settings: Settings,
         started: float = 0.0,
-        accounts: Bookkeeping | None = None,
+        journal: JournalTotals | None = None,
         attributor: Attributor | None = None,
     ) -> None:
         rules = partial(rule_of, settings.clients.rules)
         self._settings = settings
         self._rule_of = rules
         self._steps = steps_of(settings)
-        self._at: float | None = None
+        self._at = 0.0
         self.tracker = Tracker(started, settings.limits.connections)
         self.attributor = Attributor() if attributor is None else attributor
         self.directory = Directory()
@@ -88,7 +88,7 @@ class Engine:
         self._count_again = True
         self.changes = 0
         """How often a count has changed."""
-        self._tally = Tally(settings, accounts, self.directory.endpoints_at)
+        self._tally = Tally(settings, journal, self.directory.endpoints_at)
         self.log = EventLog()
         """What happened to connections lately."""
 
@@ -102,9 +102,8 @@ class Engine:
     ) -> PollOutcome:
         """Take one reading of the socket table, with each socket's owner and client group."""
         now = kernel.at
-        since = 0.0 if self._at is None else max(0.0, now - self._at)
-        self._tally.pass_time(self.counts.by_class, self.counts.useful, since)
         self._at = now
+        self._tally.begin_poll()
         if groups is not None:
             self.groups = groups
         changes = self.tracker.update(kernel, owners, self.groups.of)
@@ -263,9 +262,19 @@ class Engine:
     # ---- out ----------------------------------------------------------------------------------
 
     @property
-    def ledger(self) -> Ledger:
-        """What has added up."""
-        return self._tally.ledger
+    def totals(self) -> Totals:
+        """What has added up until the last poll; nothing later changes it."""
+        return self._tally.metrics.totals(self._tally.store, self._at)
+
+    @property
+    def folded_clients(self) -> int:
+        """How many clients there are beyond the limit."""
+        return self._tally.metrics.folded_clients
+
+    @property
+    def held(self) -> Iterator[tuple[View, Series]]:
+        """Every connection with the series that it is counted in."""
+        return self._tally.store.with_series(self._views.values())
 
     @property
     def process_clients(self) -> tuple[ProcessClients, ...]:
@@ -282,7 +291,7 @@ class Engine:
     @property
     def connections(self) -> Sequence[Connection]:
         """Every connection as of the last poll; the sequence never changes afterwards."""
-        return Connections(tuple(self._views.values()), self._at or 0.0)
+        return Connections(tuple(self._views.values()), self._at)
 
     @property
     def views(self) -> Collection[View]:
@@ -297,7 +306,8 @@ class Engine:
     @property
     def timings(self) -> Mapping[ClientBroker, Timing]:
         """Idle times and round trips as of the last poll, worked out only when somebody asks."""
-        return Timings(tuple(self._views.values()), self._at or 0.0)
+        views, at = tuple(self._views.values()), self._at
+        return Late(lambda: timings(views, at))
 
     @property
     def unattributed_closed(self) -> int:

@@ -10,8 +10,8 @@ __all__ = ["FindingAccounts"]
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from exporter.totals.ledger import OTHER
-from exporter.totals.series import KEEP_MICROSECONDS
+from exporter.totals.journal_series import KEEP_MICROSECONDS
+from exporter.totals.series import OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from exporter.engine.engine import Engine
     from exporter.model import KernelReading
     from exporter.snapshot import PollStatus, Snapshot
-    from exporter.totals.accounts import Accounts
+    from exporter.totals.journal_series import JournalTotals
     from exporter.totals.journal_values import Batch, Place
 
 
@@ -55,9 +55,9 @@ class Journaling:
         )
 
     @property
-    def accounts(self) -> Accounts:
-        """Where the engine counts."""
-        return self._journal.accounts
+    def totals(self) -> JournalTotals:
+        """What the engine's store is written in."""
+        return self._journal.totals
 
     def without_own(self, kernel: KernelReading, engine: Engine) -> KernelReading:
         """Take the ends of the agent's own connections out: they are no client's."""
@@ -83,7 +83,7 @@ class Journaling:
         """
         self._status = None if snapshot is None else snapshot.poll
         figures = self._figures()
-        for batch in self._journal.turn(kernel.at, wall_time, figures, engine.views):
+        for batch in self._journal.turn(kernel.at, wall_time, figures, engine.held):
             self._outlet.take(batch)
 
     def found(self, snapshot: Snapshot) -> None:
@@ -93,7 +93,7 @@ class Journaling:
 
     def finish(self, now: float, engine: Engine) -> None:
         """Write the last batch."""
-        for batch in self._journal.finish(now, self._figures(), engine.views):
+        for batch in self._journal.finish(now, self._figures(), engine.held):
             self._outlet.take(batch)
 
     def _figures(self) -> AgentFigures:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from exporter.findings.durations import FindingAccounts
 from exporter.snapshot import BrokerLimits
-from exporter.totals.accounts import Accounts
+from exporter.totals.journal_series import JournalTotals
 from exporter.totals.journal_values import SCHEMA_VERSION, AgentFigures, Batch
 from exporter.totals.series import microseconds
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from exporter.connections.view import View
     from exporter.snapshot import Finding
     from exporter.totals.journal_values import Place
+    from exporter.totals.series import Series
+
+    Held = Iterable[tuple[View, Series]]
 
 HOUR_MS = 3_600_000
 
@@ -33,7 +36,7 @@ MOST_REPEATED_MS = 60_000
 
 
 class Journal:
-    """The accounts of an agent's life, cut into batches.
+    """The journal of an agent's life, cut into batches.
 
     `new_boot_id` gives 32 hexadecimal digits that were never given before.
     """
@@ -47,8 +50,8 @@ class Journal:
         limits: BrokerLimits | None = None,
         new_boot_id: Callable[[], str],
     ) -> None:
-        self.accounts = Accounts(most_series)
-        self._findings = FindingAccounts(most_series, self.accounts.next_number)
+        self.totals = JournalTotals(most_series)
+        self._findings = FindingAccounts(most_series, self.totals.next_number)
         self._place = place
         self._interval_ms = round(interval * 1000)
         self._limits = limits or BrokerLimits()
@@ -65,12 +68,10 @@ class Journal:
         self._covered_us = 0
         self._own_us = 0
 
-    def turn(
-        self, now: float, wall_time: float, figures: AgentFigures, views: Iterable[View]
-    ) -> list[Batch]:
+    def turn(self, now: float, wall_time: float, figures: AgentFigures, held: Held) -> list[Batch]:
         """Take the time of a poll that worked, before its news; return what is to be written.
 
-        `figures` and `views` are as of the poll before.
+        `figures` and `held`, the connections with their series, are as of the poll before.
         """
         at, wall_us = microseconds(now), microseconds(wall_time)
         wall_ms = wall_us // 1000
@@ -78,26 +79,26 @@ class Journal:
         if not self._boot_id:
             self._begin(at, wall_ms, "start")
         elif wall_ms < self._at_ms - MOST_REPEATED_MS:
-            batches.append(self._final(at, figures, views))
+            batches.append(self._final(at, figures, held))
             self._begin(at, wall_ms, "clock_step")
         else:
             at_ms = wall_ms - wall_ms % self._interval_ms
             if at_ms > self._at_ms:
                 # Where the clock leapt, the whole minute may seem to be before the last poll.
                 moment = max(self._now, at - (wall_us - at_ms * 1000))
-                batches.append(self._cut(moment, at_ms, figures, views))
+                batches.append(self._cut(moment, at_ms, figures, held))
             self._cover(at, figures)
         self._now, self._wall_ms, self._figures = at, wall_ms, figures
-        self.accounts.turn(at, max(wall_ms, self._at_ms))
+        self.totals.turn(at, max(wall_ms, self._at_ms))
         return batches
 
     def found(self, findings: Iterable[Finding]) -> None:
         """Take what the poll of the last turn has found."""
         self._findings.update(findings, self._now, max(self._wall_ms, self._at_ms))
 
-    def finish(self, now: float, figures: AgentFigures, views: Iterable[View]) -> list[Batch]:
+    def finish(self, now: float, figures: AgentFigures, held: Held) -> list[Batch]:
         """Return the last batch; none where there was no turn."""
-        return [self._final(microseconds(now), figures, views)] if self._boot_id else []
+        return [self._final(microseconds(now), figures, held)] if self._boot_id else []
 
     # ---- inside -------------------------------------------------------------------------------
 
@@ -109,14 +110,14 @@ class Journal:
         self._covered_us = self._own_us = 0
         # What was counted before the first boot began belongs to it.
         self._base = AgentFigures() if reason == "start" else self._figures
-        self.accounts.begin_anew(at, wall_ms)
+        self.totals.begin_anew(at, wall_ms)
         self._findings.begin_anew(at, wall_ms)
 
-    def _final(self, at: int, figures: AgentFigures, views: Iterable[View]) -> Batch:
+    def _final(self, at: int, figures: AgentFigures, held: Held) -> Batch:
         at = max(at, self._now)
         # By the clock as it was: a step must not show here.
         at_ms = max(self._at_ms + 1, self._wall_ms + (at - self._now) // 1000)
-        batch = self._cut(at, at_ms, figures, views, final=True)
+        batch = self._cut(at, at_ms, figures, held, final=True)
         self._figures = figures
         return batch
 
@@ -132,7 +133,7 @@ class Journal:
         at: int,
         at_ms: int,
         figures: AgentFigures,
-        views: Iterable[View],
+        held: Held,
         *,
         final: bool = False,
     ) -> Batch:
@@ -140,7 +141,7 @@ class Journal:
         everything = final or at_ms // HOUR_MS > self._at_ms // HOUR_MS
         self._at_ms = at_ms
         self._seq += 1
-        connections = self.accounts.records(at, views, everything=everything)
+        connections = self.totals.records(at, held, everything=everything)
         limits = self._limits._asdict()
         for record in connections:
             record |= {f"broker_{name}": value for name, value in limits.items()}
@@ -190,7 +191,7 @@ class Journal:
             "own_connection_ms": self._own_us // 1000,
             "own_opened": figures.own_opened - base.own_opened,
             "own_connections": figures.own_connections,
-            "connections": self.accounts.held,
-            "series_kept": len(self.accounts) + len(self._findings),
+            "connections": self.totals.held,
+            "series_kept": len(self.totals) + len(self._findings),
             "folded_clients": figures.folded_clients,
         }

@@ -51,7 +51,6 @@ class Counts:
         self._has_learned = has_learned
         self._needs = Needs()
         self.by_class: Mapping[ClientBroker, Mapping[ConnectionClass, int]] = {}
-        self.useful: Mapping[ClientBroker, int] = {}
         self.expected: Mapping[ClientBroker, Expectation] = {}
         self.rungs: Mapping[OwnerRung, int] = {}
 
@@ -68,7 +67,6 @@ class Counts:
         counts: dict[ClientBroker, dict[ConnectionClass, int]] = {
             key: dict(_NO_COUNTS) for key in self.by_class if key in self.expected
         }
-        useful: Counter[ClientBroker] = Counter()
         uses: dict[tuple[ClientBroker, ClientKey | str], _Use] = {}
         # Without metrics and groups a client is as many as it has connections to a broker.
         loose: dict[tuple[ClientBroker, int | str], _Use] = {}
@@ -77,7 +75,6 @@ class Counts:
             if by_class is None:
                 by_class = counts[view.key] = dict(_NO_COUNTS)
             by_class[view.verdict.connection_class] += 1
-            useful[view.key] += view.verdict.useful
             role = _role_in_use(view)
             if role is None or view.verdict.connection_class in _NOT_EXPECTED:
                 continue
@@ -90,7 +87,7 @@ class Counts:
         known = [self._need(use) for use in uses.values()]
         needs = self._needs.update([*known, *self._of_loose(loose.values())], now)
         self.expected = _sums(needs)
-        self.by_class, self.useful = counts, dict(useful)
+        self.by_class = counts
         self.rungs = Counter(view.owner.rung for view in views)
         return needs
 

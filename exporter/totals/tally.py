@@ -1,4 +1,4 @@
-"""What comes, goes and moves, counted for the ledger and for the journal's accounts.
+"""What comes, goes and moves, counted in the store once its client is known.
 
 Pure.
 """
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from exporter.model import ClientKind, ClosedBy
 from exporter.snapshot import ClientBroker
-from exporter.totals.accounts import Bookkeeping
-from exporter.totals.ledger import Ledger
+from exporter.totals.metric_totals import MetricTotals
+from exporter.totals.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Mapping
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from exporter.connections.needs import Need
     from exporter.connections.tracked import TrackedConnection
     from exporter.connections.view import View
-    from exporter.model import ConnectionClass, Endpoint
+    from exporter.model import Endpoint
+    from exporter.totals.journal_series import JournalTotals
 
 # Endings that findings look back on: 25 minutes of one a second.
 REMEMBERED_ENDINGS = 2000
 
 
 class Tally:
-    """Counters by client and broker, each event counted once.
+    """Counts each event once.
 
     `endpoints_at` gives the brokers that are known at an address.
     """
@@ -38,13 +39,13 @@ class Tally:
     def __init__(
         self,
         settings: Settings,
-        accounts: Bookkeeping | None,
+        journal: JournalTotals | None,
         endpoints_at: Callable[[str], Collection[Endpoint]],
     ) -> None:
         self._classes = settings.classes
         self._endpoints_at = endpoints_at
-        self.ledger = Ledger(settings.limits.clients)
-        self._accounts = Bookkeeping() if accounts is None else accounts
+        self.store = Store(journal)
+        self.metrics = MetricTotals(settings.limits.clients)
         self._pending_opened: dict[int, float] = {}
         self._unseen_keys: dict[tuple[Endpoint, bool], ClientBroker] = {}
         self._remotes: dict[str, set[Endpoint]] = defaultdict(set)
@@ -53,14 +54,8 @@ class Tally:
             maxlen=REMEMBERED_ENDINGS
         )
 
-    def pass_time(
-        self,
-        counts: Mapping[ClientBroker, Mapping[ConnectionClass, int]],
-        useful: Mapping[ClientBroker, int],
-        seconds: float,
-    ) -> None:
-        """Add what was open since the last poll."""
-        self.ledger.integrate(counts, useful, seconds)
+    def begin_poll(self) -> None:
+        """Forget what was found out for the last poll only."""
         self._unseen_keys.clear()
 
     def note_opened(self, tracked: TrackedConnection, now: float) -> None:
@@ -73,30 +68,29 @@ class Tally:
 
     def labelled(self, view: View, now: float) -> View:
         """Return a view under the labels of its series: `other` beyond the limit of clients."""
-        key = self.ledger.key(view.key, now)
+        key = self.metrics.key(view.key, now)
         return view if key is view.key else view._replace(key=key)
 
     def described(self, before: View | None, view: View, now: float) -> None:
         """Take a new view, and the one before it."""
         if before is not None and before.last_activity_at < view.last_activity_at:
-            self._accounts.idled(view.cookie, view.last_activity_at - before.last_activity_at)
+            self.store.idled(view.cookie, view.last_activity_at - before.last_activity_at)
         if before is None or _series_of(before) != _series_of(view):
-            self._accounts.put(view, now)
+            self.store.put(view, now)
 
     def expect(self, needs: Iterable[Need], now: float) -> None:
         """Take what all clients need from now on."""
-        self._accounts.expect(needs, now)
-        self.ledger.fold_old(now)
+        self.store.expect(needs, now)
+        self.metrics.fold_old(self.store, now)
 
     def moved(self, view: View, outgoing: int, incoming: int, retransmits: int = 0) -> None:
         """Count bytes that went, and segments that were sent again."""
-        self.ledger.moved(view.key, outgoing, incoming, retransmits)
-        self._accounts.moved(view.cookie, outgoing, incoming, retransmits)
+        self.store.moved(view.cookie, outgoing, incoming, retransmits)
 
     def excluded(self, cookie: int, now: float) -> None:
         """Forget a connection that turned out to be no client's."""
         self._pending_opened.pop(cookie, None)
-        self._accounts.excluded(cookie, now)
+        self.store.excluded(cookie, now)
 
     def settle_opened(
         self, views: Mapping[int, View], attributed: Container[int], now: float
@@ -122,8 +116,7 @@ class Tally:
         self._opened(view)
         if closed.lifetime_seconds <= self._classes.probe_within and closed.hung_up:
             closed = self._probed(str(closed.remote), closed)
-        self.ledger.closed(view.key, closed.closed_by, closed.lifetime_seconds)
-        self._accounts.closed(view.cookie, closed, now)
+        self.store.closed(view.cookie, closed, now)
         self.closed_lately.append((view.key, closed))
 
     def came_and_went(self, closed: ClosedConnection, views: Collection[View], now: float) -> None:
@@ -137,25 +130,19 @@ class Tally:
                 return
             process = _lone_process(views) if talked else ""
             key = ClientBroker("", ClientKind.UNKNOWN.value, process, "", remote)
-            key = self._unseen_keys[closed.remote, talked] = self.ledger.key(key, now)
+            key = self._unseen_keys[closed.remote, talked] = self.metrics.key(key, now)
         if closed.hung_up:
             closed = self._probed(key.broker, closed)
-        self.ledger.opened(key)
-        rest = closed.rest
-        if rest.outgoing_bytes or rest.incoming_bytes:
-            self.ledger.moved(key, rest.outgoing_bytes, rest.incoming_bytes, 0)
-        self.ledger.closed(key, closed.closed_by, closed.lifetime_seconds)
-        self._accounts.came_and_went(key, closed)
+        self.store.came_and_went(key, closed)
         self.closed_lately.append((key, closed))
 
     def _opened(self, view: View) -> None:
         if self._pending_opened.pop(view.cookie, None) is not None:
-            self.ledger.opened(view.key)
-            self._accounts.opened(view.cookie, view.opened_at)
+            self.store.opened(view.cookie, view.opened_at)
 
     def _probed(self, broker: str, closed: ClosedConnection) -> ClosedConnection:
         """Count a health check. One that ends with a reset was ended by its client."""
-        self.ledger.probed(broker)
+        self.metrics.probed(broker)
         if closed.closed_by is ClosedBy.ABORT:
             return closed._replace(closed_by=ClosedBy.CLIENT)
         return closed

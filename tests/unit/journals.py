@@ -39,7 +39,7 @@ class Bench:
             limits=BrokerLimits(1000, None),
             new_boot_id=lambda: next(boots),
         )
-        self.engine = Engine(settings or Settings(), accounts=self.journal.accounts)
+        self.engine = Engine(settings or Settings(), journal=self.journal.totals)
         self.now = 5000.0
         self.wall = wall
         self.figures = AgentFigures()
@@ -49,7 +49,7 @@ class Bench:
         """Let time go by, the wall clock leap, and look at the sockets."""
         self.now += seconds
         self.wall += seconds + step
-        self.batches += self.journal.turn(self.now, self.wall, self.figures, self.engine.views)
+        self.batches += self.journal.turn(self.now, self.wall, self.figures, self.engine.held)
         owners = {each.cookie: JVM for each in sockets} if owners is None else owners
         changes = self.engine.poll(kernel(self.now, *sockets, closed=closed), owners).changes
         gone = dict.fromkeys((tracked.cookie for tracked in changes.vanished), False)
@@ -59,7 +59,7 @@ class Bench:
     def finish(self, seconds=0.0):
         self.now += seconds
         self.wall += seconds
-        self.batches += self.journal.finish(self.now, self.figures, self.engine.views)
+        self.batches += self.journal.finish(self.now, self.figures, self.engine.held)
 
     def records(self, kind="connections"):
         return [

@@ -36,7 +36,7 @@ def test_a_health_check_hangs_up_itself_and_a_client_that_is_turned_away_is_none
     engine.poll(kernel(100.0, client), owned(client))
     event = end(reading(2), 101.0, info, remote=Endpoint(BROKER.address, port))
     engine.poll(kernel(101.0, client, closed=[event]), owned(client))
-    totals = engine.ledger.totals()
+    totals = engine.totals
     assert {each for (_key, each), count in totals.closed.items() if count} == {by}
     assert sum(totals.probes.values()) == probes
     assert sum(totals.connect_failures.values()) == failures
@@ -49,7 +49,7 @@ def test_a_probe_that_a_poll_met_hung_up_itself_too():
     engine.poll(kernel(100.0, silent), owned(silent))
     event = end(silent, 101.0, WIPED, remote=Endpoint(BROKER.address, 0))
     engine.poll(kernel(101.0, closed=[event]), {})
-    totals = engine.ledger.totals()
+    totals = engine.totals
     assert [by for (_key, by), count in totals.closed.items() if count] == [ClosedBy.CLIENT]
     assert totals.probes == {str(BROKER): 1}
 

@@ -6,7 +6,7 @@ import pytest
 
 from exporter.model import Endpoint
 from exporter.snapshot import Finding, Severity
-from exporter.totals.series import KEEP_MICROSECONDS
+from exporter.totals.journal_series import KEEP_MICROSECONDS
 from tests.unit.journals import ELEVEN, LABELS, Bench, check, owned, socket
 from tests.unit.sockets import end, figures, reading
 
@@ -152,7 +152,7 @@ def test_a_client_that_is_gone_for_long_gets_a_new_series_when_it_comes_back():
     until = bench.now + gone_for
     while bench.now < until:
         bench.poll(seconds=30)
-    assert len(bench.journal.accounts) == 0
+    assert len(bench.journal.totals) == 0
     bench.poll(socket(2), seconds=30)
     bench.finish(10)
     check(bench.batches)

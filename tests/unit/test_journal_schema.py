@@ -67,7 +67,7 @@ def test_the_closed_sets_are_those_of_the_model():
     assert fields["role"]["enum"] == [each.value for each in Role]
 
 
-def test_the_buckets_are_those_of_the_ledger():
+def test_the_journals_buckets_are_those_of_the_metrics():
     buckets = SCHEMA["$defs"]["connections"]["properties"]["lifetime_buckets"]
     assert buckets["x-bounds-ms"] == [round(1000 * bound) for bound in LIFETIME_BUCKETS]
     assert buckets["minItems"] == buckets["maxItems"] == len(LIFETIME_BUCKETS) + 1

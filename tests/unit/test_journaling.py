@@ -57,7 +57,7 @@ class Told:
 
     @property
     def counted(self):
-        totals = self.engine.ledger.totals()
+        totals = self.engine.totals
         return sum(totals.opened.values()), sum(totals.closed.values())
 
 

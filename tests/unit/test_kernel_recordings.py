@@ -142,7 +142,7 @@ def test_a_client_is_expected_to_hold_one_connection_a_broker_and_its_coordinato
 
 def test_what_is_unknown_has_no_efficiency():
     engine, _ = _last(FOLDER / "tls_idle.json.gz")
-    totals = engine.ledger.totals()
+    totals = engine.totals
     known = totals.known_seconds()
     nothing = {
         pair

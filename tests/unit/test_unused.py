@@ -183,4 +183,4 @@ def test_a_connection_to_a_port_that_is_watched_late_was_not_opened_now():
     assert connection.age_is_exact
     assert connection.age_seconds == 300.0
     engine.poll(replace(kernel(130.0, socket), keepalive_ms=HOURS_2), {1: owner})
-    assert sum(engine.ledger.totals().opened.values()) == 0
+    assert sum(engine.totals.opened.values()) == 0
