@@ -106,8 +106,7 @@ class Agent:
         self._unlisted: frozenset[int] = frozenset()
         self._unlisted_at = float("-inf")
         self._any_port = any(rule.any_port for rule in settings.clients.processes)
-        # The agent's own connections are known by the size of theirs.
-        buffers = settings.journal is not None and settings.journal.kafka is not None
+        buffers = journaling is not None and journaling.connects
         self._table: SocketTable = (
             open_socket_table(self._ports, clock=clock, buffers=buffers)
             if pids is None
@@ -210,9 +209,10 @@ class Agent:
         self._events_lost += kernel.events_lost
         self._surroundings.tell(self.engine.directory)
         if self._journaling is not None:
-            kernel = self._journaling.without_own(kernel, self.engine)
             self._journaling.turn(kernel, self._wall_clock(), self.engine, self._snapshot)
         owners = self._ladder.owners_of(kernel.sockets)
+        if self._journaling is not None:
+            kernel, owners = self._journaling.without_own(kernel, owners, self.engine)
         self._follow_pages(owners)
         groups = self._groups.read(kernel.sockets, owners)
         self._follow_groups(groups, begun)

@@ -5,18 +5,19 @@ from __future__ import annotations
 __all__ = ["Journaling", "Outlet"]
 
 import uuid
-from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from exporter.kernel.own_connections import got_through, is_marked, is_own
+from exporter.kernel.own_connections import leave_out_own
 from exporter.snapshot import BrokerLimits
 from exporter.totals.batches import Journal
 from exporter.totals.journal_values import AgentFigures
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from exporter.config.settings import Settings
     from exporter.engine.engine import Engine
-    from exporter.model import KernelReading
+    from exporter.model import KernelReading, Owner
     from exporter.snapshot import PollStatus, Snapshot
     from exporter.totals.journal_series import JournalTotals
     from exporter.totals.journal_values import Batch, Place
@@ -42,7 +43,8 @@ class Journaling:
         if settings.journal is None:
             raise AssertionError("the journal is off")
         self._outlet = outlet
-        self._connects = settings.journal.kafka is not None
+        self.connects = settings.journal.kafka is not None
+        """Whether the agent has connections of its own: dumps then show the sizes of buffers."""
         self._status: PollStatus | None = None
         self._journal = Journal(
             place,
@@ -59,20 +61,16 @@ class Journaling:
         """What the engine's store is written in."""
         return self._journal.totals
 
-    def without_own(self, kernel: KernelReading, engine: Engine) -> KernelReading:
-        """Take the ends of the agent's own connections out: they are no client's."""
-        own = [closed for closed in kernel.closed if is_own(closed)] if self._connects else []
-        if own:
-            # A window may mislead; what a poll has met is known for certain.
-            of_clients = engine.tracker.connections.keys() | {
-                reading.cookie for reading in kernel.sockets if not is_marked(reading)
-            }
-            own = [closed for closed in own if closed.cookie not in of_clients]
-        if not own:
-            return kernel
-        self._outlet.count_own_failures(sum(not got_through(closed) for closed in own))
-        kept = tuple(closed for closed in kernel.closed if closed not in own)
-        return replace(kernel, closed=kept)
+    def without_own(
+        self, kernel: KernelReading, owners: Mapping[int, Owner], engine: Engine
+    ) -> tuple[KernelReading, Mapping[int, Owner]]:
+        """Take the agent's own connections out: they are no client's."""
+        if not self.connects:
+            return kernel, owners
+        left = leave_out_own(kernel, owners, engine.tracker.connections.keys())
+        if left.failed:
+            self._outlet.count_own_failures(left.failed)
+        return left.kernel, left.owners
 
     def turn(
         self, kernel: KernelReading, wall_time: float, engine: Engine, snapshot: Snapshot | None

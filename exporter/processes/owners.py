@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from exporter.kernel.own_connections import is_marked
 from exporter.kernel.psutil_table import open_socket_table
 from exporter.model import Library, Owner, OwnerRung
 from exporter.processes.facts import learn_process, library_of, matches
@@ -87,7 +86,7 @@ class OwnerLadder:
         self._processes: dict[int, _Process] = {}
         self._replaced: list[_Process] = []
         self._held: dict[int, _Process] = {}
-        self._fallen: dict[int, Owner | None] = {}
+        self._fallen: dict[int, Owner] = {}
         self._searches: dict[int, _Search] = {}
         self._abilities: tuple[str, ...] = ()
         self._abilities_due = float("-inf")
@@ -279,14 +278,11 @@ class OwnerLadder:
         self._watch.close()
 
 
-def _lower_owner(reading: SocketReading) -> Owner | None:
-    """Return the cgroup, else the uid, else nobody; None where it is the agent's own.
+def _lower_owner(reading: SocketReading) -> Owner:
+    """Return the cgroup, else the uid, else nobody.
 
-    The agent may have closed its own before it looked for who holds it.
     A record without an inode is a socket that its process has closed: its uid is 0 by default.
     """
-    if is_marked(reading):
-        return None
     if reading.cgroup_id is not None and reading.cgroup_id > _ROOT_CGROUP:
         name = f"cgroup:{reading.cgroup_id}"
         return Owner(

@@ -9,7 +9,7 @@ from exporter.config.settings import Settings
 from exporter.engine.engine import Engine
 from exporter.journal.journaling import Journaling
 from exporter.kernel.own_connections import OWN_RECEIVE_BUFFER
-from exporter.model import ClosedSocket
+from exporter.model import ClosedSocket, Owner, OwnerRung
 from exporter.totals.journal_values import Place
 from tests.unit.journals import LABELS
 from tests.unit.sockets import BROKER, JVM, figures, kernel, reading
@@ -49,8 +49,8 @@ class Told:
 
     def poll(self, at, *sockets, closed=(), owners=()):
         """Poll as the agent does; tell which connections there are."""
-        taken = self.journaling.without_own(kernel(at, *sockets, closed=closed), self.engine)
-        outcome = self.engine.poll(taken, dict(owners))
+        read = kernel(at, *sockets, closed=closed)
+        outcome = self.engine.poll(*self.journaling.without_own(read, dict(owners), self.engine))
         held = dict.fromkeys(each.cookie for each in outcome.changes.vanished)
         self.engine.settle_vanished(held, at, events_complete=True)
         return [each.cookie for each in self.engine.connections]
@@ -79,6 +79,14 @@ def test_an_own_one_that_ends_within_the_poll_that_meets_it_leaves_nothing(told)
     for at in (2.0, 3.0, 4.0):
         assert told.poll(at) == []
     assert told.counted == (0, 0)
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_a_socket_of_our_size_is_its_processs_where_that_is_found(told, found):
+    """Another agent's connections are not hidden, and ours are no nameless client's."""
+    owner = JVM if found else Owner(key="uid:0", rung=OwnerRung.UID, name="uid:0")
+    marked = reading(7, at=1.0, receive_buffer=MARK)
+    assert told.poll(1.0, marked, owners=[(7, owner)]) == ([7] if found else [])
 
 
 @pytest.mark.parametrize("polls", [1, 2])
