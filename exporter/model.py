@@ -8,6 +8,8 @@ the epoch.
 from __future__ import annotations
 
 __all__ = [
+    "NOT_AT_BROKER",
+    "UNDECIDED",
     "WASTED_CLASSES",
     "Attribution",
     "Cause",
@@ -81,15 +83,23 @@ class ConnectionClass(StrEnum):
 
 
 # The classes of connections that nobody needs.
-WASTED_CLASSES = frozenset(
-    {
-        ConnectionClass.GHOST,
-        ConnectionClass.HALF_CLOSED,
-        ConnectionClass.STALE,
-        ConnectionClass.ZOMBIE,
-        ConnectionClass.EXCESS,
-    }
+WASTED_CLASSES = (
+    ConnectionClass.ZOMBIE,
+    ConnectionClass.EXCESS,
+    ConnectionClass.HALF_CLOSED,
+    ConnectionClass.STALE,
+    ConnectionClass.GHOST,
 )
+
+# A broker counts what it has accepted and not ended: none of these.
+NOT_AT_BROKER = (
+    ConnectionClass.CONNECTING,
+    ConnectionClass.HALF_CLOSED,
+    ConnectionClass.GHOST,
+)
+
+# It is not known yet whether such a connection is useful.
+UNDECIDED = (ConnectionClass.UNKNOWN, ConnectionClass.CONNECTING)
 
 
 class Cause(StrEnum):

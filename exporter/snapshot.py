@@ -7,7 +7,6 @@ from __future__ import annotations
 
 __all__ = [
     "LIFETIME_BUCKETS",
-    "UNDECIDED",
     "BrokerLimits",
     "ClientBroker",
     "Expectation",
@@ -31,20 +30,23 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from exporter.history import History
-from exporter.model import ConnectionClass
+from exporter.model import UNDECIDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, ItemsView, Iterator, KeysView, Sequence, ValuesView
 
-    from exporter.model import ClientThreads, ClosedBy, Connection, OwnerRung, ReadMethod
+    from exporter.model import (
+        ClientThreads,
+        ClosedBy,
+        Connection,
+        ConnectionClass,
+        OwnerRung,
+        ReadMethod,
+    )
 
 # Seconds. 0.1 to 1 shows probes; 10 the refused reconnects and backoffs; 300 is Kafka's metadata
 # refresh, 540 the Java client's idle limit, 600 the broker's.
 LIFETIME_BUCKETS = (0.1, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 540.0, 600.0, 3600.0, 86400.0)
-
-
-# It is not known yet whether such a connection is useful.
-UNDECIDED = frozenset({ConnectionClass.UNKNOWN, ConnectionClass.CONNECTING})
 
 
 Key = TypeVar("Key")

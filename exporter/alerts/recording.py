@@ -7,17 +7,17 @@ few samples, and a pod that lived for an hour counts for an hour.
 
 from __future__ import annotations
 
-__all__ = ["WASTED_CLASSES", "recording_rules"]
+__all__ = ["recording_rules"]
 
 from typing import TYPE_CHECKING
 
 from exporter.alerts.spec import RecordingSpec
 from exporter.alerts.words import CLIENT
+from exporter.model import WASTED_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-WASTED_CLASSES = ("zombie", "excess", "half_closed", "stale", "ghost")
 
 _SECONDS = "kafka_client_connection_seconds"
 _KNOWN = "kafka_client_connection_known_seconds"

@@ -17,7 +17,6 @@ from exporter.alerts.links import OF_LABELS, dashboard_url, runbook_url
 from exporter.alerts.recording import recording_rules
 from exporter.alerts.settings import RuleSettings, Thresholds
 from exporter.alerts.spec import Timing
-from exporter.snapshot import Severity
 from exporter.text import written_duration
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ def alerts_of(settings: RuleSettings) -> Iterator[AlertSpec]:
 def _overridden(spec: AlertSpec, override: AlertOverride) -> AlertSpec:
     return replace(
         spec,
-        severity=spec.severity if override.severity is None else Severity(override.severity),
+        severity=spec.severity if override.severity is None else override.severity,
         fire_after=_timing(spec.fire_after, override.fire_after),
         keep_firing_for=_timing(spec.keep_firing_for, override.keep_firing_for),
     )

@@ -10,9 +10,9 @@ __all__ = ["AlertOverride", "LinkSettings", "RuleSettings", "Thresholds"]
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
 
 from exporter.alerts.catalogue import ALERTS_BY_NAME
+from exporter.snapshot import Severity  # noqa: TC001  (the reader resolves the hints)
 
 _LABEL = r"[a-zA-Z_][a-zA-Z0-9_]*"
 _MATCHER = re.compile(_LABEL + r'(?:=|!=|=~|!~)"(?:[^"\\\n]|\\["\\.])*"')
@@ -96,7 +96,7 @@ class AlertOverride:
     """The alert."""
     enabled: bool = True
     """Whether the alert is written at all."""
-    severity: Literal["critical", "warning", "info"] | None = None
+    severity: Severity | None = None
     """How soon somebody should look."""
     fire_after: float | None = None
     """How long it must be true (Prometheus calls it `for`)."""

@@ -20,17 +20,19 @@ __all__ = [
     "held",
 ]
 
+from exporter.model import NOT_AT_BROKER, UNDECIDED
+
 CLIENT = ("client_id", "client_kind", "process")
 CLIENT_BROKER = (*CLIENT, "broker_id", "broker")
 BROKER_ONLY = ("broker",)
 PROCESS_ONLY = ("process",)
 
-# A broker counts what it has accepted and not ended.
-HELD = 'class!~"connecting|half_closed|ghost"'
+# What a broker counts as its connections.
+HELD = f'class!~"{"|".join(NOT_AT_BROKER)}"'
 # Of clients whose own metrics are known; `other` jumps by a client's whole past when that client is
 # gone (decisions/0006). Unknown is neither useful nor waste.
 OF_KNOWN = 'client_kind!="other"'
-KNOWN = f'{OF_KNOWN},class!~"unknown|connecting"'
+KNOWN = f'{OF_KNOWN},class!~"{"|".join(UNDECIDED)}"'
 
 # Templates of Prometheus: a label that is missing reads as "".
 WHO = (

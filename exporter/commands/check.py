@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.commands.arguments import Commands, add_look_flags
 from exporter.commands.output import say, talk
-from exporter.model import ConnectionClass
+from exporter.model import WASTED_CLASSES, ConnectionClass
 
 if TYPE_CHECKING:
     from exporter.commands.looking import Document
@@ -40,16 +40,7 @@ class Threshold(NamedTuple):
 
 
 # Without flags: what is waste in every case. Bootstrap connections pass by themselves.
-DEFAULTS = tuple(
-    Threshold(str(each), 0)
-    for each in (
-        ConnectionClass.GHOST,
-        ConnectionClass.HALF_CLOSED,
-        ConnectionClass.STALE,
-        ConnectionClass.ZOMBIE,
-        ConnectionClass.EXCESS,
-    )
-)
+DEFAULTS = tuple(Threshold(str(each), 0) for each in WASTED_CLASSES)
 
 
 class _Verdict(NamedTuple):
@@ -77,7 +68,7 @@ def add_parser(commands: Commands) -> None:
         action="append",
         metavar="CLASS=N",
         help="the most connections of a class, or of all (connections=N); may be given several"
-        " times (default: ghost, half_closed, stale, zombie and excess 0)",
+        f" times (default: {', '.join(f'{each.name}=0' for each in DEFAULTS)})",
     )
     parser.add_argument(
         "--min-efficiency",

@@ -13,6 +13,7 @@ import json
 import re
 from dataclasses import Field, dataclass, fields
 from decimal import Decimal
+from enum import StrEnum
 from inspect import get_annotations
 from types import NoneType, UnionType
 from typing import (
@@ -87,7 +88,9 @@ def kind_of(hint: Any) -> Kind | None:
     """Return how a field is written; None where it is a section, a list or a mapping."""
     inner, optional = optional_part(hint)
     if get_origin(inner) is Literal:
-        return _choice(get_args(inner))
+        return _choice(get_args(inner), str)
+    if isinstance(inner, type) and issubclass(inner, StrEnum):
+        return _choice(tuple(inner), inner)
     if get_origin(inner) is Annotated:
         return _FORMS[get_args(inner)[1]]
     if inner is float:
@@ -170,14 +173,14 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def _choice(names: tuple[str, ...]) -> Kind:
+def _choice(names: tuple[str, ...], made: Callable[[str], str]) -> Kind:
     *most, last = names
     words = f"{', '.join(most)} or {last}"
 
     def parse(text: str) -> str:
         if text not in names:
             raise ValueError(text)
-        return text
+        return made(text)
 
     return Kind("choice", words, frozenset({"str"}), parse, str)
 

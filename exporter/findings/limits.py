@@ -12,18 +12,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from exporter.findings.findings import finding_of_alert
-from exporter.model import ConnectionClass
+from exporter.model import NOT_AT_BROKER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from exporter.alerts.settings import Thresholds
+    from exporter.model import ConnectionClass
     from exporter.snapshot import BrokerLimits, ClientBroker, Finding, OpenFiles
-
-# A broker does not have these, or not yet: as the alerts have it.
-_NOT_AT_THE_BROKER = frozenset(
-    {ConnectionClass.CONNECTING, ConnectionClass.HALF_CLOSED, ConnectionClass.GHOST}
-)
 
 
 def held_by_broker(
@@ -33,7 +29,7 @@ def held_by_broker(
     held: Counter[str] = Counter()
     for pair, by_class in counts.items():
         for connection_class, count in by_class.items():
-            if connection_class not in _NOT_AT_THE_BROKER:
+            if connection_class not in NOT_AT_BROKER:
                 held[pair.broker] += count
     return held
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.findings.findings import finding_of_alert
 from exporter.findings.limits import held_by_broker
-from exporter.model import ClosedBy
-from exporter.snapshot import UNDECIDED
+from exporter.model import UNDECIDED, ClosedBy
 from exporter.text import duration
 
 if TYPE_CHECKING:

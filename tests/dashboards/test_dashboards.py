@@ -12,9 +12,7 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from exporter.alerts.catalogue import ALERTS, ALERTS_BY_NAME
 from exporter.alerts.links import OF_LABELS, dashboard_url
-from exporter.alerts.recording import WASTED_CLASSES
 from exporter.alerts.settings import LinkSettings
-from exporter.alerts.words import HELD
 from exporter.metrics.catalogue import SPECS, Kind
 from exporter.model import ClosedBy, ConnectionClass
 from spark_rollups.report.openmetrics import METRICS
@@ -34,7 +32,7 @@ from tests.dashboards.boards import (
 from tests.dashboards.promql import grouping_labels_of, labels_made_by, selectors_of
 from tools.dashboards.__main__ import main, texts
 from tools.dashboards.palette import CLASS_COLOURS
-from tools.dashboards.queries import TARGET_LABELS, WASTED_AT_BROKER, series
+from tools.dashboards.queries import TARGET_LABELS, series
 
 # ConfigMaps hold 1 MiB, and the whole object a little more.
 LARGEST_BYTES = 512 * 1024
@@ -257,12 +255,6 @@ def test_each_class_has_the_colour_of_the_page_wherever_it_is_shown():
             assert colours.items() >= CLASS_COLOURS.items(), panel["title"]
             shown += 1
     assert shown >= 4
-
-
-def test_what_is_wasted_at_a_broker_is_wasted_and_held():
-    wasted = set(re.findall(r"[a-z_]{4,}", WASTED_AT_BROKER)) - {"class"}
-    not_held = set(re.findall(r"[a-z_]{4,}", HELD)) - {"class"}
-    assert wasted == set(WASTED_CLASSES) - not_held
 
 
 @pytest.mark.parametrize("wrong", ["kafka_client_conections", "kafka_client_connections_bucket"])

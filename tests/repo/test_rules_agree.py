@@ -11,7 +11,6 @@ import yaml
 
 from exporter.alerts.catalogue import ALERTS, ALERTS_BY_NAME
 from exporter.alerts.churn import CAUSES
-from exporter.alerts.recording import WASTED_CLASSES
 from exporter.alerts.settings import Thresholds
 from exporter.cli import _parser
 from exporter.commands.rules import rule_settings_from_text
@@ -96,10 +95,6 @@ CLOSED_SETS = {
     "closed_by": set(ClosedBy),
     "finding": finding_names(),
 }
-
-
-def test_wasted_classes_are_classes():
-    assert set(WASTED_CLASSES) < set(ConnectionClass)
 
 
 def test_each_finding_is_an_alert_with_the_same_name():

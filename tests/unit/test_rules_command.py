@@ -69,6 +69,11 @@ def test_settings_are_printed_as_they_can_be_read(tmp_path, capsys):
             id="an alert twice",
         ),
         pytest.param(
+            "alerts:\n- name: BrokerwireAgentDown\n  severity: urgent\n",
+            "s.yaml:3: alerts[0].severity: must be critical, warning or info",
+            id="a severity that is none",
+        ),
+        pytest.param(
             "scope: ['namespace=shop']",
             "s.yaml:1: scope: must have matchers such as namespace=\"shop\", not 'namespace=shop'",
             id="a matcher without quotes",

@@ -23,8 +23,8 @@ __all__ = [
 
 from dataclasses import dataclass
 
-from exporter.alerts.recording import WASTED_CLASSES
 from exporter.metrics.catalogue import SPECS, Kind
+from exporter.model import NOT_AT_BROKER, WASTED_CLASSES
 from spark_rollups.report.openmetrics import METRICS
 
 TARGET_LABELS = ("cluster", "namespace", "job", "pod", "instance")
@@ -43,8 +43,9 @@ OF_CLUSTER = ("cluster", "broker")
 OF_AGENT = ("cluster", "namespace", "job", "instance")
 
 WASTED = f'class=~"{"|".join(WASTED_CLASSES)}"'
-# Half closed and ghost cost the client alone: the broker has ended those.
-WASTED_AT_BROKER = 'class=~"zombie|excess|stale"'
+WASTED_AT_BROKER = (
+    f'class=~"{"|".join(each for each in WASTED_CLASSES if each not in NOT_AT_BROKER)}"'
+)
 NOT_NEEDED = f'class=~"{"|".join((*WASTED_CLASSES, "bootstrap"))}"'
 # decisions/0006: `other` jumps by a client's whole past when that client is gone.
 LIVE = 'client_kind!="other"'
