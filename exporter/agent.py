@@ -408,7 +408,11 @@ class Agent:
             process_clients=engine.process_clients,
             history=replace(
                 self._recorder.take(
-                    kernel.at, engine.counts.by_class, engine.counts.expected, totals, findings
+                    kernel.at,
+                    engine.counts.by_class,
+                    engine.counts.expected,
+                    engine.opened_and_closed,
+                    findings,
                 ),
                 events=engine.log.events,
             ),

@@ -267,6 +267,11 @@ class Engine:
         return self._tally.metrics.totals(self._tally.store, self._at)
 
     @property
+    def opened_and_closed(self) -> tuple[int, int]:
+        """How many connections have opened and closed, over all clients."""
+        return self._tally.store.opened_and_closed
+
+    @property
     def folded_clients(self) -> int:
         """How many clients there are beyond the limit."""
         return self._tally.metrics.folded_clients

@@ -17,7 +17,7 @@ from exporter.model import WASTED_CLASSES, ConnectionClass
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from exporter.snapshot import ClientBroker, Expectation, Finding, Totals
+    from exporter.snapshot import ClientBroker, Expectation, Finding
 
 MOST_MARKS = 200
 # Those with the most connections: 200 clients of 60 minutes are 50 KiB.
@@ -43,7 +43,7 @@ class Recorder:
         self._by_class: Mapping[ClientBroker, Mapping[ConnectionClass, int]] | None = None
         self._expected: Mapping[ClientBroker, Expectation] | None = None
         self._counts = array("I")
-        self._moved: tuple[int, int] | None = None
+        self._counted: tuple[int, int] | None = None
         self._minute = -1
         self._clients: dict[tuple[str, str, str], ClientSeries] = {}
 
@@ -52,20 +52,22 @@ class Recorder:
         at: float,
         by_class: Mapping[ClientBroker, Mapping[ConnectionClass, int]],
         expected: Mapping[ClientBroker, Expectation],
-        totals: Totals,
+        counted: tuple[int, int],
         findings: Iterable[Finding],
     ) -> History:
-        """Take one poll and return everything since `_HOURS` ago."""
+        """Take one poll and return everything since `_HOURS` ago.
+
+        `counted`: how many connections have opened and closed since the agent's start.
+        """
         if self._by_class is not by_class or self._expected is not expected:
             self._by_class, self._expected = by_class, expected
             self._counts = _counted(by_class, expected)
-        opened, closed = sum(totals.opened.values()), sum(totals.closed.values())
         # What closed before the first poll is none of this history.
-        before = self._moved or (opened, closed)
-        self._moved = (opened, closed)
+        before = self._counted or counted
+        self._counted = counted
+        opened, closed = counted[0] - before[0], counted[1] - before[1]
         for ring in self._rings:
-            # The totals of clients that are gone are folded together, never lost: no step back.
-            ring.put(at, self._counts, max(0, opened - before[0]), max(0, closed - before[1]))
+            ring.put(at, self._counts, opened, closed)
         self._note(at, findings)
         self._end_minute(at, by_class)
         return History(

@@ -60,6 +60,8 @@ class Store:
         self._open: dict[int, Series] = {}
         self._expecting: dict[Series, int] = {}
         self._now = 0
+        self._opened_count = 0
+        self._closed_count = 0
 
     # ---- what happens -------------------------------------------------------------------------
 
@@ -118,7 +120,7 @@ class Store:
         series = self._leave(cookie, self._at(now))
         if series is None:
             return
-        series.end(closed)
+        self._end(series, closed)
         if series.journal is not None and closed.tracked is not None and closed.info is not None:
             series.journal.observe_idle(closed.at - closed.tracked.last_activity_at)
 
@@ -135,7 +137,7 @@ class Store:
         self._opened(series, closed.at - closed.lifetime_seconds)
         self._moved(series, closed.rest.outgoing_bytes, closed.rest.incoming_bytes, 0)
         series.counts_bytes |= closed.info is not None
-        series.end(closed)
+        self._end(series, closed)
 
     def excluded(self, cookie: int, now: float) -> None:
         """Leave a connection out from now on: it turned out to be no client's."""
@@ -145,6 +147,11 @@ class Store:
 
     def __len__(self) -> int:
         return len(self._series)
+
+    @property
+    def opened_and_closed(self) -> tuple[int, int]:
+        """How many connections have opened and closed, over all series that there were."""
+        return self._opened_count, self._closed_count
 
     def freeze(self) -> Sequence[Frozen]:
         """Return all series as they are now."""
@@ -217,8 +224,13 @@ class Store:
     def _opened(self, series: Series, opened_at: float) -> None:
         self._touch(series)
         series.numbers[OPENED] += 1
+        self._opened_count += 1
         if series.journal is not None:
             series.journal.observe_opening(opened_at)
+
+    def _end(self, series: Series, closed: ClosedConnection) -> None:
+        series.end(closed)
+        self._closed_count += 1
 
     def _moved(self, series: Series, outgoing: int, incoming: int, retransmits: int) -> None:
         self._touch(series)

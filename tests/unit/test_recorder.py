@@ -17,7 +17,7 @@ def take(recorder: Recorder, at: float, snap, **changes):
     values = {
         "by_class": snap.counts,
         "expected": snap.expected,
-        "totals": snap.totals,
+        "counted": (0, 0),
         "findings": snap.findings,
     }
     return recorder.take(at, **(values | changes))
@@ -40,14 +40,10 @@ def test_a_step_has_the_last_counts_within_it():
 
 def test_what_opened_and_closed_adds_up_within_a_step():
     recorder, snap = Recorder(), snapshot()
-    pair = next(iter(snap.counts))
     for second in range(3):
-        totals = replace(
-            snap.totals, opened={pair: 10 + 2 * second}, closed={(pair, "client"): second}
-        )
-        history = take(recorder, START + second, snap, totals=totals)
+        history = take(recorder, START + second, snap, counted=(10 + 2 * second, second))
     ((_, figures),) = rows(history, at=START + 2)
-    # The first poll's totals are of the time before it.
+    # What the first poll counted is of the time before it.
     assert (figures["opened"], figures["closed"]) == (4, 2)
 
 

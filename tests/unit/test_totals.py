@@ -331,6 +331,7 @@ def test_no_series_falls_and_metrics_and_journal_agree(events, most_clients, mos
         1000 * sum(totals.connection_seconds.values()), abs=len(records)
     )
     assert sum(sum(each["lifetime_buckets"]) for each in records) == ended
+    assert bench.store.opened_and_closed == (len(events), ended)
 
 
 def shown(totals):
