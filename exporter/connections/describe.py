@@ -5,8 +5,9 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["Surroundings", "client_name", "describe"]
+__all__ = ["Surroundings", "client_name", "describe", "is_current", "rule_of"]
 
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.connections.classifier import Standing, classify
@@ -17,14 +18,14 @@ from exporter.model import ClientKey, ClientKind, Library, Role
 from exporter.snapshot import ClientBroker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from exporter.brokers.directory import Directory
-    from exporter.config.settings import ClassSettings
+    from exporter.config.settings import ClassSettings, ClientRule
     from exporter.connections.excess import Excess, RuleOf
     from exporter.connections.kernel_clients import Clients, KernelClient
     from exporter.connections.tracked import TrackedConnection
-    from exporter.model import Attribution
+    from exporter.model import Attribution, Owner
 
 # A connection whose class no time can change is described again this often, for its evidence.
 REFRESH_SECONDS = 30.0
@@ -97,6 +98,27 @@ def client_name(attribution: Attribution) -> str:
     """Name a client for the directory: clients of equal ids are different clients."""
     client = attribution.client
     return f"{client.source}/{client.kind}/{client.client_id}/{client.instance}"
+
+
+def rule_of(
+    rules: Iterable[ClientRule], attribution: Attribution | None, owner: Owner
+) -> ClientRule | None:
+    """Return the first rule that applies to a client."""
+    client_id = attribution.client.client_id if attribution is not None else ""
+    for rule in rules:
+        if fnmatchcase(client_id, rule.client_id) and fnmatchcase(owner.name, rule.process):
+            return rule
+    return None
+
+
+def is_current(view: View, tracked: TrackedConnection, now: float) -> bool:
+    """Return whether nothing has happened to a connection since it was described."""
+    return (
+        view.reading is tracked.reading
+        and view.owner is tracked.owner
+        and view.group is tracked.group
+        and view.due > now
+    )
 
 
 def _standing(

@@ -8,15 +8,14 @@ Pure: it reads no clock and does no I/O.
 
 from __future__ import annotations
 
-__all__ = ["Engine", "PollOutcome", "rule_of"]
+__all__ = ["Engine", "PollOutcome"]
 
-from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.brokers.directory import Directory
 from exporter.connections.classifier import steps_of
-from exporter.connections.describe import Surroundings, client_name, describe
+from exporter.connections.describe import Surroundings, client_name, describe, is_current, rule_of
 from exporter.connections.kernel_clients import Clients
 from exporter.connections.tracker import Tracker
 from exporter.connections.view import Connections, timings
@@ -31,14 +30,13 @@ from exporter.totals.tally import Tally
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from exporter.config.settings import ClientRule, Settings
+    from exporter.config.settings import Settings
     from exporter.connections.endings import ClosedConnection
     from exporter.connections.seniority import OwnerClients
     from exporter.connections.tracked import TrackedConnection
     from exporter.connections.tracker import Changes
     from exporter.connections.view import View
     from exporter.model import (
-        Attribution,
         ClientKey,
         Connection,
         JoinSample,
@@ -187,7 +185,7 @@ class Engine:
         due = []
         for cookie, tracked in connections.items():
             view = self._views.get(cookie)
-            if view is None or cookie in changed or not _is_current(view, tracked, now):
+            if view is None or cookie in changed or not is_current(view, tracked, now):
                 due.append(tracked)
             elif view.due < self._next_due:
                 self._next_due = view.due
@@ -323,27 +321,6 @@ class Engine:
     def closed_lately(self) -> Sequence[tuple[ClientBroker, ClosedConnection]]:
         """How the last connections ended, by client and broker."""
         return self._tally.closed_lately
-
-
-def rule_of(
-    rules: Iterable[ClientRule], attribution: Attribution | None, owner: Owner
-) -> ClientRule | None:
-    """Return the first rule that applies to a client."""
-    client_id = attribution.client.client_id if attribution is not None else ""
-    for rule in rules:
-        if fnmatchcase(client_id, rule.client_id) and fnmatchcase(owner.name, rule.process):
-            return rule
-    return None
-
-
-def _is_current(view: View, tracked: TrackedConnection, now: float) -> bool:
-    """Whether nothing has happened to a connection since it was described."""
-    return (
-        view.reading is tracked.reading
-        and view.owner is tracked.owner
-        and view.group is tracked.group
-        and view.due > now
-    )
 
 
 def _counts_alike(before: View | None, view: View) -> bool:

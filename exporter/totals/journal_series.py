@@ -9,7 +9,6 @@ from __future__ import annotations
 
 __all__ = ["KEEP_MICROSECONDS", "JournalSeries", "JournalTotals"]
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from exporter.model import ClientKind, ClosedBy, Library
@@ -32,7 +31,7 @@ from exporter.totals.series import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from exporter.connections.view import View
     from exporter.model import ClientKey
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
 
 # A series that has not grown for so long is forgotten; a client is away less for a deployment.
 KEEP_MICROSECONDS = 3600 * 1_000_000
+
+_ZEROS = (0,) * NUMBERS
 
 _FIELD_OF_END = {
     ClosedBy.CLIENT: "closed_by_client",
@@ -53,6 +54,23 @@ _FIELD_OF_END = {
 class JournalSeries:
     """One series of the journal, and the series of the store that it sums; mostly it is one."""
 
+    __slots__ = (
+        "_clients",
+        "_counts_bytes",
+        "_idle_us",
+        "_number",
+        "_offset",
+        "_openings",
+        "_peak",
+        "_settled_at",
+        "_since_ms",
+        "active_at",
+        "has_grown",
+        "held",
+        "key",
+        "members",
+    )
+
     def __init__(self, number: int, key: SeriesKey, since_ms: int, now: int) -> None:
         self.key = key
         self.active_at = now
@@ -62,13 +80,13 @@ class JournalSeries:
         self._number = number
         self._since_ms = since_ms
         # Less what members had counted before they came, plus what those had that have left.
-        self._offset = [0] * NUMBERS
+        self._offset: Sequence[int] = _ZEROS
         self._counts_bytes = False
         self._settled_at = now
         self._idle_us: int | None = None
         self._peak = 0
-        self._openings: Counter[int] = Counter()
-        self._clients: set[ClientKey] = set()
+        self._openings: dict[int, int] = {}
+        self._clients: frozenset[ClientKey] = frozenset()
 
     @property
     def is_bucket(self) -> bool:
@@ -93,10 +111,11 @@ class JournalSeries:
         series.journal = None
 
     def _shift(self, series: Series, sign: int) -> None:
-        self._offset = [
-            before + sign * number
-            for before, number in zip(self._offset, series.numbers, strict=True)
-        ]
+        if any(series.numbers):
+            self._offset = [
+                before + sign * number
+                for before, number in zip(self._offset, series.numbers, strict=True)
+            ]
 
     # ---- what happens in an interval ----------------------------------------------------------
 
@@ -107,7 +126,8 @@ class JournalSeries:
 
     def observe_opening(self, opened_at: float) -> None:
         """Take an opening at this second of the monotonic clock."""
-        self._openings[int(opened_at)] += 1
+        second = int(opened_at)
+        self._openings[second] = self._openings.get(second, 0) + 1
 
     def observe_idle(self, seconds: float) -> None:
         """Take the silence of one connection."""
@@ -115,7 +135,8 @@ class JournalSeries:
 
     def observe_client(self, client: ClientKey) -> None:
         """Take which client holds one of the connections."""
-        self._clients.add(client)
+        if client not in self._clients:
+            self._clients |= {client}
 
     def _settle_peak(self, at: int) -> None:
         if at > self._settled_at:
@@ -138,9 +159,9 @@ class JournalSeries:
         """Forget what belongs to the interval that has ended."""
         self._idle_us = None
         self._peak = self.held
-        self._openings.clear()
+        self._openings = {}
         self.has_grown = False
-        self._clients = set()
+        self._clients = frozenset()
 
     def record(self) -> dict[str, Any]:
         """Return the fields that are the series' own."""
