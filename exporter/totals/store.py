@@ -2,7 +2,7 @@
 
 Metrics (`metric_totals`) and the journal (`journal_series`) show the same numbers, each summed in
 its own way and each from some value on: metrics since a client was last away for long, the journal
-since its boot began. Nothing here is moved or taken back for either (decisions/0015).
+since its boot began. Nothing here is moved or taken back for either (decisions/0018).
 A connection is in one series at a time. Its time is added when it leaves that series, or when
 somebody asks: a poll in which no class changes costs nothing here.
 Pure.
