@@ -114,6 +114,7 @@ golden: setup ## Record the golden files again
 	$(BIN)/python tools/record_sock_diag.py tests/golden/sock_diag
 	$(BIN)/python -m tools.older_dumps tests/golden/sock_diag
 	$(BIN)/python -m tests.golden.metrics.expected
+	$(BIN)/python -m tests.golden.cli.expected
 
 lock: ## Lock the requirements anew, with hashes and without addresses
 	uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml -o requirements/runtime.txt
