@@ -11,7 +11,7 @@ FOR ?=
 ROLLUPS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check prepare test test-fast test-spark test-ondemand bench bench-rollups golden lock clean
+.PHONY: help demo dist setup tools prometheus helm chart container-tools image e2e-kubernetes lab fmt lint docs docs-check dashboards check prepare test test-fast test-spark test-ondemand bench bench-rollups golden lock clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,9 @@ helm: ## Build helm, helm-unittest, helm-docs and kubeconform into .cache (5 min
 
 container-tools: ## Install podman, buildah, runc and mmdebstrap from Debian
 	tools/install_container_tools.sh
+
+dist: setup helm ## Build wheels, sdists, the chart's package and their checksums into dist/
+	tools/release.sh
 
 image: ## Build the agent's image with podman, buildah or docker
 	tools/build_image.sh
@@ -114,6 +117,7 @@ golden: setup ## Record the golden files again
 	$(BIN)/python tools/record_sock_diag.py tests/golden/sock_diag
 	$(BIN)/python -m tools.older_dumps tests/golden/sock_diag
 	$(BIN)/python -m tests.golden.metrics.expected
+	$(BIN)/python -m tests.golden.cli.expected
 
 lock: ## Lock the requirements anew, with hashes and without addresses
 	uv pip compile --quiet --generate-hashes --no-header --no-annotate --no-emit-index-url --python-version 3.11 pyproject.toml -o requirements/runtime.txt

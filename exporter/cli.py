@@ -12,7 +12,7 @@ Errors end here as one line each on standard error and an exit code:
 
 from __future__ import annotations
 
-__all__ = ["entry_point", "main"]
+__all__ = ["entry_point", "main", "parser"]
 
 import sys
 import traceback
@@ -22,6 +22,7 @@ import exporter
 from exporter.commands import (
     bundle,
     check,
+    completion,
     config,
     demo,
     explain,
@@ -45,17 +46,17 @@ NOT_FOUND = 5
 INTERRUPTED = 130
 
 DESCRIPTION = """\
-Shows every TCP connection that Kafka clients on this host hold: what each one is for,
-which are waste, why, and what to change."""
+Shows every TCP connection that Kafka clients on this host hold: what each one
+is for, which are waste, why, and what to change."""
 
 EPILOG = """\
 first steps:
-  brokerwire demo                  see it work: clients that behave and clients that do not
-  brokerwire inspect               look at this host's clients once
-  brokerwire run                   serve metrics and a page on port 10920
+  brokerwire demo      see it work: clients that behave and clients that do not
+  brokerwire inspect   look at this host's clients once
+  brokerwire run       serve metrics and a page on port 10920
 
-exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 nothing readable, 4 check failed,
-  5 nothing found"""
+exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 nothing readable,
+  4 check failed, 5 nothing found"""
 
 
 def entry_point() -> None:
@@ -66,7 +67,7 @@ def entry_point() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     try:
-        options = _parser().parse_args(arguments)
+        options = parser().parse_args(arguments)
         return int(options.execute(options))
     except ConfigError as error:
         for problem in error.problems:
@@ -92,11 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BUG
 
 
-def _parser() -> Parser:
-    parser = Parser(prog="brokerwire", description=DESCRIPTION, epilog=EPILOG)
+def parser() -> Parser:
+    """Return the parser of the whole command line."""
+    root = Parser(prog="brokerwire", description=DESCRIPTION, epilog=EPILOG)
     version = f"brokerwire {exporter.__version__}"
-    parser.add_argument("--version", action="version", version=version)
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    root.add_argument("--version", action="version", version=version)
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (run, demo, inspect, top, explain, history, bundle, check, config, rules):
         command.add_parser(commands)
-    return parser
+    completion.add_parser(commands, root)
+    return root

@@ -5,7 +5,7 @@ set -euo pipefail
 declare -A package_of=(
   [javac]=openjdk-17-jdk-headless [keytool]=openjdk-17-jdk-headless [mvn]=maven
   [gcc]=gcc [ss]=iproute2 [ip]=iproute2 [unshare]=util-linux [setpriv]=util-linux
-  [chromium]=chromium [strace]=strace [systemd-analyze]=systemd
+  [chromium]=chromium [strace]=strace [systemd-analyze]=systemd [zsh]=zsh [fish]=fish
 )
 missing=()
 for tool in "${!package_of[@]}"; do

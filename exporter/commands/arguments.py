@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["Commands", "Parser", "add_config_flags", "add_look_flags", "duration", "settings_of"]
+__all__ = [
+    "Commands",
+    "Parser",
+    "add_config_flags",
+    "add_look_flags",
+    "add_output_flags",
+    "duration",
+    "settings_of",
+]
 
 import argparse
 from dataclasses import replace
@@ -121,6 +129,19 @@ def add_look_flags(parser: Parser) -> None:
         dest="file",
         metavar="FILE",
         help="read a file of `brokerwire bundle` in place of looking",
+    )
+
+
+def add_output_flags(parser: Parser, *, document: str) -> None:
+    """Add `--output`, and `--json` for short."""
+    parser.add_argument(
+        "--output",
+        choices=("table", "json", "tsv"),
+        default="table",
+        help=f"table for people (default), json ({document}), or tsv: one line each, for scripts",
+    )
+    parser.add_argument(
+        "--json", dest="output", action="store_const", const="json", help="same as --output json"
     )
 
 

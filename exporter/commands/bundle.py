@@ -29,13 +29,14 @@ _LONGEST_PATH = 4096
 
 EPILOG = f"""\
 examples:
-  brokerwire bundle                                    writes {_DEFAULT_FILE}
+  brokerwire bundle                        writes {_DEFAULT_FILE}
   brokerwire bundle --config brokerwire.yaml --output ticket-4711.json
-  brokerwire inspect --from {_DEFAULT_FILE}         reads it, on any machine
+  brokerwire inspect --from {_DEFAULT_FILE}  reads it, anywhere
 
-It holds connections with their evidence, findings, sources, the last hours, the metrics, and with
---config the effective settings, in which passwords are named by their files and never written.
-It does hold names of processes and clients, and addresses. A file that exists is left alone."""
+It holds connections with their evidence, findings, sources, the last hours, the
+metrics, and with --config the effective settings, in which passwords are named
+by their files and never written. It does hold names of processes and clients,
+and addresses. A file that exists is left alone."""
 
 
 def add_parser(commands: Commands) -> None:

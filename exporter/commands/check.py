@@ -8,8 +8,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from exporter.commands.arguments import Commands, add_look_flags
-from exporter.commands.output import say, talk
+from exporter.commands.arguments import Commands, add_look_flags, add_output_flags
+from exporter.commands.output import say, talk, tsv
 from exporter.model import WASTED_CLASSES, ConnectionClass
 
 if TYPE_CHECKING:
@@ -20,16 +20,19 @@ NOTHING_SEEN = 5
 
 EPILOG = """\
 examples:
-  brokerwire check                                      no waste of any kind
+  brokerwire check                    no waste of any kind
   brokerwire check --max zombie=0 --max half_closed=2 --min-efficiency 0.8
   brokerwire check --pid 4711 --for 30s --min-connections 3 --json
-  brokerwire check --allow-empty                        for hosts that may have no client
+  brokerwire check --allow-empty      for hosts that may have no client
 
-A check that saw no connection fails, unless --allow-empty is given, and so does an efficiency of
-which nothing is known.
+A check that saw no connection fails, unless --allow-empty is given. So does
+--min-efficiency where the efficiency is unknown.
 
-exit codes: 0 passed, 2 usage or configuration, 3 nothing readable, 4 a threshold is crossed,
-  5 nothing to check"""
+exit codes: 0 passed, 2 usage or configuration, 3 nothing readable,
+  4 a threshold is crossed, 5 nothing to check"""
+
+
+_COLUMNS = ("result", "name", "value", "bound", "limit")
 
 
 class Threshold(NamedTuple):
@@ -86,7 +89,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--allow-empty", action="store_true", help="pass where there is nothing to check"
     )
-    parser.add_argument("--json", action="store_true", help="print the verdicts as JSON")
+    add_output_flags(parser, document="the verdicts")
     parser.set_defaults(execute=_execute)
 
 
@@ -127,7 +130,9 @@ def _execute(options: argparse.Namespace) -> int:
         allow_empty=options.allow_empty,
     )
     passed = all(verdict.passed for verdict in verdicts)
-    if options.json:
+    if options.output == "tsv":
+        say(tsv([_COLUMNS, *(_cells(verdict) for verdict in verdicts)]))
+    elif options.output == "json":
         checks = [verdict._asdict() for verdict in verdicts]
         say(json.dumps({"passed": passed, "checks": checks}) + "\n")
     else:
@@ -175,6 +180,11 @@ def judge(
             _Verdict("efficiency", efficiency, least_efficiency, True, enough, is_unknown)
         )
     return verdicts
+
+
+def _cells(verdict: _Verdict) -> tuple[object, ...]:
+    side = "min" if verdict.is_least else "max"
+    return "ok" if verdict.passed else "fail", verdict.name, verdict.value, side, verdict.limit
 
 
 def _words(verdict: _Verdict) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 examples:
-  brokerwire config check brokerwire.yaml       every mistake with its line; exit code 2
+  brokerwire config check brokerwire.yaml     every mistake with its line
   brokerwire config show --config brokerwire.yaml --log.level debug"""
 
 

@@ -18,8 +18,8 @@ examples:
   brokerwire demo --for 20s
   brokerwire demo --listen 127.0.0.1:0        any free port for the page
 
-It needs nothing but this package: the brokers are librdkafka's mock cluster, on loopback.
-Ctrl-C ends it; nothing is left behind."""
+It needs nothing but this package: the brokers are librdkafka's mock cluster, on
+loopback. Ctrl-C ends it; nothing is left behind."""
 
 
 def add_parser(commands: Commands) -> None:

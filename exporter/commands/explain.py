@@ -23,16 +23,17 @@ _NAMES = ("client_id", "process", "pid", "broker", "client_kind", "class", "role
 
 EPILOG = """\
 examples:
-  brokerwire explain orders-producer               every connection of a client, by its client.id
-  brokerwire explain java                          ... of a process, by its name or pid
-  brokerwire explain 'java 4711 producer #2'       ... of a client as `brokerwire inspect` shows it
-  brokerwire explain 10.0.0.7:45012                one connection, by its local address
-  brokerwire explain 10.0.1.3:9092                 all connections to a broker
-  brokerwire explain orders zombie                 those of a process that are of one class
+  brokerwire explain orders-producer           a client, by its client.id
+  brokerwire explain java                      a process, by its name or pid
+  brokerwire explain 'java 4711 producer #2'   a client as `inspect` shows it
+  brokerwire explain 10.0.0.7:45012            one connection, by its address
+  brokerwire explain 10.0.1.3:9092             all connections to a broker
+  brokerwire explain orders zombie             one class of a process
   brokerwire explain orders-producer --agent http://127.0.0.1:10920
 
-It shows a connection's owner, its class with the evidence, what will close it and when, and which
-setting to change. Of several words each must fit. Exit code 5: there is no such connection."""
+It shows each connection's owner, its class with the evidence, what will close
+it and when, and which setting to change. Of several words each must fit.
+Exit code 5: there is no such connection."""
 
 
 def add_parser(commands: Commands) -> None:

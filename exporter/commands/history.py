@@ -25,8 +25,8 @@ _LONGEST_LINE = 400
 
 EPILOG = """\
 examples:
-  brokerwire history                                   of the agent on this host
-  brokerwire history orders zombie                     only lines with both words
+  brokerwire history                   of the agent on this host
+  brokerwire history orders zombie     only lines with both words
   brokerwire history --agent http://127.0.0.1:10920 --json | jq '.events[-1]'
 
 The agent keeps the last 1000 events in memory. Times are UTC."""

@@ -6,8 +6,8 @@ __all__ = ["add_parser", "report"]
 
 from typing import TYPE_CHECKING
 
-from exporter.commands.arguments import Commands, add_look_flags
-from exporter.commands.output import console, rendered, say
+from exporter.commands.arguments import Commands, add_look_flags, add_output_flags
+from exporter.commands.output import console, rendered, say, tsv
 
 if TYPE_CHECKING:
     import argparse
@@ -18,15 +18,37 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 examples:
-  brokerwire inspect                              all clients of this host
-  brokerwire inspect --pid 4711 --for 10s         one process, after ten seconds
-  brokerwire inspect --ports 19092 --each         every connection on a line of its own
+  brokerwire inspect                         all clients of this host
+  brokerwire inspect --pid 4711 --for 10s    one process, after ten seconds
+  brokerwire inspect --ports 19092 --each    one line for every connection
   brokerwire inspect --agent http://127.0.0.1:10920 --json | jq .summary
+  brokerwire inspect --output tsv | cut -f 1,4,9    process, client id, class
 
-HELD and EXPECTED count connections to one broker. A client `#2` is the second that its process has
-made, as the kernel tells them apart; its own id is known where its metrics can be read (see the
-configuration's `sources`). What a line names, `brokerwire explain` takes. Exit code 3:
-nothing could be read."""
+HELD and EXPECTED count connections to one broker. A client `#2` is the second
+one of its process, by what the kernel shows; its own id is known where its
+metrics can be read (`sources` in the configuration). `brokerwire explain` takes
+the names that are shown. Exit code 3: nothing could be read."""
+
+
+# Of --output tsv, by their names in the API.
+COLUMNS = (
+    "process",
+    "pid",
+    "client_kind",
+    "client_id",
+    "broker_id",
+    "broker",
+    "local",
+    "remote",
+    "class",
+    "role",
+    "confidence",
+    "age_seconds",
+    "idle_seconds",
+    "unused_seconds",
+    "outgoing_bytes",
+    "incoming_bytes",
+)
 
 
 def add_parser(commands: Commands) -> None:
@@ -39,7 +61,7 @@ def add_parser(commands: Commands) -> None:
     )
     add_look_flags(parser)
     parser.add_argument("--each", action="store_true", help="one line for every connection")
-    parser.add_argument("--json", action="store_true", help="print the API's document")
+    add_output_flags(parser, document="the API's document")
     parser.set_defaults(execute=_execute)
 
 
@@ -47,7 +69,13 @@ def _execute(options: argparse.Namespace) -> int:
     from exporter.commands.looking import look
 
     document = look(options)
-    if options.json:
+    if options.output == "tsv":
+        say(
+            tsv(
+                [COLUMNS, *([one.get(name) for name in COLUMNS] for one in document["connections"])]
+            )
+        )
+    elif options.output == "json":
         from exporter.web.document import encode
 
         say(encode(document).decode())

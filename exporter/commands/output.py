@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["console", "rendered", "say", "talk"]
+__all__ = ["console", "rendered", "say", "talk", "tsv"]
 
 import os
 import sys
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from exporter.text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from rich.console import Console, RenderableType
 
 # Into a pipe or a file a table is written this wide: nothing is cut for a screen that is not there.
@@ -29,6 +31,14 @@ def say(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _stop_writing()
+
+
+def tsv(rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as tab-separated values. What is unknown is empty; no value breaks a line."""
+    return "".join(
+        "\t".join("" if value is None else printable(str(value)) for value in row) + "\n"
+        for row in rows
+    )
 
 
 def talk(text: str, *, prefix: str = "brokerwire: ") -> None:

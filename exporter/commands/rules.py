@@ -24,10 +24,10 @@ DIFFERENT = 4
 
 EPILOG = """\
 examples:
-  brokerwire rules render --output rules                    alerts.yaml and recording.yaml
-  brokerwire rules render --settings shop.yaml --output out with your numbers, labels and scope
+  brokerwire rules render --output rules           alerts.yaml, recording.yaml
+  brokerwire rules render --settings shop.yaml --output out   with your settings
   brokerwire rules render --settings shop.yaml --output out --check
-  brokerwire rules settings                                 all that can be changed, with defaults
+  brokerwire rules settings                        all settings, with defaults
 
 exit codes: 0 done, 2 usage or settings, 4 --check found files that differ"""
 

@@ -37,8 +37,8 @@ examples:
   brokerwire run --config /etc/brokerwire/brokerwire.yaml
   brokerwire run --web.listen-address 127.0.0.1:10920 --log.format json
 
-It serves /metrics, a page on /, and /api/v1/connections. SIGTERM ends it within a second, with
-a journal in Kafka after journal.kafka.flush_timeout at most."""
+It serves /metrics, a page on /, and /api/v1/connections. SIGTERM ends it within
+a second, with a journal in Kafka after journal.kafka.flush_timeout at most."""
 
 
 def add_parser(commands: Commands) -> None:

@@ -25,16 +25,7 @@ if TYPE_CHECKING:
     from exporter.commands.looking import Document
 
 WIDE, MEDIUM, NARROW = 200, 110, 90
-_LEAST_WIDTHS = {
-    "BROKER": 17,
-    "CLASS": 12,
-    "ROLE": 11,
-    "N": 3,
-    "IDLE": 7,
-    "UNUSED": 6,
-    "OUT": 7,
-    "IN": 7,
-}
+_LEAST_BROKER = 17
 _FIGURES = {"HELD", "EXPECTED", "N", "IDLE", "UNUSED", "OUT", "IN"}
 PASSING = frozenset({"bootstrap", "connecting", "probe", "unknown"})
 _ORDER = {str(each): place for place, each in enumerate(ConnectionClass)}
@@ -68,19 +59,17 @@ def connections_table(document: Document, *, each: bool = False, width: int = WI
     counts are left out: they are in the JSON.
     """
     layout = _layout(width, each=each)
+    is_narrow = "CLIENT" not in layout
     pids = _pids(document["connections"])
     pairs = {(_client_of(entry), str(entry.get("broker"))): entry for entry in document["expected"]}
     clients: dict[_Client, list[tuple[_Row, list[_Record]]]] = defaultdict(list)
     for row, members in sorted(_groups(document["connections"]).items(), key=_place):
         parted = [[one] for one in members] if each else [members]
         clients[row.client] += [(row, part) for part in parted]
-    parts: list[RenderableType] = []
-    table = _table(layout)
+    named: list[tuple[Text, list[dict[str, Text]]]] = []
     for client, lines in clients.items():
         name = _who(client, pids.get(client, ()))
-        if layout[0] != "CLIENT":
-            table = _table(layout)
-            parts.append(name)
+        rows: list[dict[str, Text]] = []
         before = ""
         for row, members in lines:
             cells = _cells(row, members) | {"LOCAL": _local(members[0])}
@@ -88,9 +77,15 @@ def connections_table(document: Document, *, each: bool = False, width: int = WI
                 cells |= _pair_cells(row.broker, members[0], pairs.get((client, row.broker)))
                 cells |= {} if before else {"CLIENT": name}
             before = row.broker
-            table.add_row(*(cells.get(column, Text()) for column in layout))
-        if not parts or parts[-1] is not table:
-            parts.append(table)
+            rows.append(cells)
+        named.append((name, rows))
+    every = [cells for _, rows in named for cells in rows]
+    if not is_narrow:
+        return Group(_table(layout, every))
+    widths = _widths(layout, every, width)
+    parts: list[RenderableType] = [_table(layout, (), widths)]
+    for name, rows in named:
+        parts += [name, _table(layout, rows, widths, show_header=False)]
     return Group(*parts)
 
 
@@ -105,14 +100,36 @@ def _layout(width: int, *, each: bool) -> list[str]:
     return columns
 
 
-def _table(layout: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=False)
+def _table(
+    layout: Sequence[str],
+    rows: Iterable[Mapping[str, Text]],
+    widths: Mapping[str, int] | None = None,
+    *,
+    show_header: bool = True,
+) -> Table:
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", expand=False, show_header=show_header
+    )
     for name in layout:
         side: Literal["left", "right"] = "right" if name in _FIGURES else "left"
-        # Tables that stand below each other have equal columns.
-        least = 0 if "CLIENT" in layout else _LEAST_WIDTHS.get(name, 0)
-        table.add_column(name, justify=side, no_wrap=True, min_width=least)
+        width = None if widths is None else widths[name]
+        table.add_column(name, justify=side, no_wrap=True, width=width)
+    for cells in rows:
+        table.add_row(*(cells.get(name, Text()) for name in layout))
     return table
+
+
+def _widths(
+    layout: Sequence[str], rows: Iterable[Mapping[str, Text]], width: int
+) -> dict[str, int]:
+    """Return one width for each column of all tables; a broker's name takes what is left."""
+    widths = {name: len(name) for name in layout}
+    for cells in rows:
+        for name in layout:
+            widths[name] = max(widths[name], cells.get(name, Text()).cell_len)
+    others = sum(widths.values()) - widths["BROKER"] + 2 * (len(layout) - 1)
+    widths["BROKER"] = max(_LEAST_BROKER, min(widths["BROKER"], width - others))
+    return widths
 
 
 def _groups(records: Iterable[_Record]) -> dict[_Row, list[_Record]]:

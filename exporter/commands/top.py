@@ -30,8 +30,9 @@ examples:
   brokerwire top                                       all clients of this host
   brokerwire top --agent http://127.0.0.1:10920        what a running agent sees
 
-Keys: j k or arrows, enter opens a group or a connection's story, / filters, g and b group,
-p pauses, ? helps, q quits. Into a pipe it writes one look, as `brokerwire inspect` does."""
+Keys: j k or arrows, enter opens a group or a connection's story, / filters,
+g and b group, p pauses, ? helps, q quits. Into a pipe it writes one look, as
+`brokerwire inspect` does."""
 
 # As many looks as fit on a wide screen.
 _LOOKS = 400

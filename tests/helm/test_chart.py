@@ -207,8 +207,9 @@ def test_dashboards_come_with_an_application_that_asks_for_them(application):
 
 def test_registry_secrets_stand_beside_the_applications_own(application, tmp_path):
     values = tmp_path / "values.yaml"
-    image = {"repository": "registry.example/brokerwire", "pullSecrets": ["registry", "orders"]}
-    values.write_text(yaml.safe_dump({"brokerwire": {"image": image}}))
+    secrets = [{"name": "registry"}, {"name": "orders"}]
+    given = {"image": {"repository": "registry.example/brokerwire"}, "imagePullSecrets": secrets}
+    values.write_text(yaml.safe_dump({"brokerwire": given}))
     broken = tmp_path / "orders"
     shutil.copytree(application, broken)
     template = broken / "templates" / "deployment.yaml"

@@ -33,7 +33,7 @@ def install(walk: Walk) -> None:
         "install", "brokerwire", CHART, "--namespace", OURS,
         "--create-namespace", "--set", "image.repository=localhost/brokerwire,image.tag=e2e",
         "--set", "image.pullPolicy=Never,inject.enabled=true,podMonitor.enabled=true",
-        "--set", "prometheusRule.enabled=true,image.pullSecrets[0]=registry",
+        "--set", "prometheusRule.enabled=true,imagePullSecrets[0].name=registry",
         "--set-file", f"prometheusRule.alertsFile={rules / 'alerts.yaml'}",
     )  # fmt: skip
     monitor = walk.cluster.get("podmonitor", "brokerwire", OURS)

@@ -12,7 +12,7 @@ import yaml
 from exporter.alerts.catalogue import ALERTS, ALERTS_BY_NAME
 from exporter.alerts.churn import CAUSES
 from exporter.alerts.settings import Thresholds
-from exporter.cli import _parser
+from exporter.cli import parser
 from exporter.commands.rules import rule_settings_from_text
 from exporter.findings import churn, findings, limits, watches
 from exporter.metrics.catalogue import SPECS
@@ -148,7 +148,7 @@ def test_links_and_commands_of_a_page_are_good(page):
     commands = re.findall(r"^brokerwire ([^#|\n]+)", blocks, re.MULTILINE)
     commands += re.findall(r"`brokerwire (check[^`]*)`", text)
     for command in commands:
-        _parser().parse_args(shlex.split(command.replace("=N", "=9")))
+        parser().parse_args(shlex.split(command.replace("=N", "=9")))
 
 
 @pytest.mark.parametrize("page", [*PAGES, RULES / "README.md"], ids=lambda page: page.stem)

@@ -18,6 +18,7 @@ NAMERS = (
     "clients/python/brokerwire_client/__init__.py",
     "docs/client-metrics.md",
     "examples/brokerwire.yaml",
+    "examples/systemd/brokerwire.yaml",
     "examples/statistics/dotnet/Brokerwire.cs",
     "examples/statistics/go/brokerwire.go",
     "examples/statistics/node/brokerwire.js",
@@ -47,7 +48,9 @@ def test_nobody_names_another_path():
 def test_unit_and_its_configuration_let_other_uids_send():
     """The unit's agent has a uid that no client has."""
     unit = (ROOT / "examples" / "systemd" / "brokerwire.service").read_text("utf-8").splitlines()
-    pushed = read_settings(str(ROOT / "examples" / "brokerwire.yaml")).sources.librdkafka
+    pushed = read_settings(
+        str(ROOT / "examples" / "systemd" / "brokerwire.yaml")
+    ).sources.librdkafka
     assert "DynamicUser=yes" in unit
     assert f"RuntimeDirectory={Path(PATH).parent.name}" in unit
     assert (pushed.unix_socket, pushed.unix_socket_mode) == (PATH, 0o666)

@@ -32,16 +32,17 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- /* One image of the values, by digest where it has one. */ -}}
 {{- define "brokerwire.reference" -}}
 {{- $image := index . 0 -}}
+{{- $name := list $image.registry $image.repository | compact | join "/" -}}
 {{- if $image.digest -}}
-{{- printf "%s@%s" $image.repository $image.digest -}}
+{{- printf "%s@%s" $name $image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $image.repository ($image.tag | default (index . 1)) -}}
+{{- printf "%s:%s" $name ($image.tag | default (index . 1)) -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "brokerwire.pullSecrets" -}}
-{{- range .Values.image.pullSecrets }}
-- name: {{ . }}
+{{- with .Values.imagePullSecrets }}
+{{- toYaml . }}
 {{- end }}
 {{- end -}}
 

@@ -30,6 +30,10 @@ args:
   - run
   - --config
   - /etc/brokerwire/brokerwire.yaml
+{{- with .Values.extraEnv }}
+env:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 ports:
   - name: brokerwire
     containerPort: 10920
