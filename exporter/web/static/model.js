@@ -55,6 +55,11 @@ export class Model {
     return this.classes.get(row.class)?.wasted ?? false;
   }
 
+  /** The place of a class, the worst first. */
+  rank(name) {
+    return this.classes.get(name)?.rank ?? this.classes.size;
+  }
+
   /** Add the last figures to the history: it is asked for once in a while only. */
   extend(time) {
     const { by_class: byClass, expected } = this.document.summary;

@@ -99,7 +99,8 @@ function render() {
   renderHeader(rows);
   timeline.render(view);
   // The map shows what the other choices leave: of the chosen line also its neighbours.
-  map.render(model.chosen({ ...view, process: "", broker: "" }), view);
+  const around = view.process || view.broker ? model.chosen({ ...view, process: "", broker: "" }) : rows;
+  map.render(around, view);
   advice.render(view);
   table.render(rows, view);
   story.render(view);
@@ -245,7 +246,7 @@ addEventListener("resize", draw);
 async function begin() {
   try {
     const { classes } = await ask("api/v1/classes");
-    for (const each of classes) model.classes.set(each.class, each);
+    classes.forEach((each, rank) => model.classes.set(each.class, { ...each, rank }));
   } catch {
     setTimeout(begin, 2000);
     return;

@@ -75,8 +75,7 @@ export class Table {
   }
 
   order(a, b) {
-    const classes = [...this.model.classes.keys()];
-    return classes.indexOf(a.class) - classes.indexOf(b.class)
+    return this.model.rank(a.class) - this.model.rank(b.class)
       || (a.broker < b.broker ? -1 : a.broker > b.broker ? 1 : 0)
       || (a.local < b.local ? -1 : 1);
   }
