@@ -1,4 +1,4 @@
-"""Which ends of connections are the agent's own: those of its journal's producer.
+"""Identifies the agent's own connections: those of its journal's producer.
 
 Those that a poll meets are known by their process or, once that has closed them, by the size of
 their receive buffer, which is one of its own. One that ends between two polls leaves neither; but
