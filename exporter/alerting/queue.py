@@ -1,4 +1,4 @@
-"""What one Alertmanager has not heard yet: bounded, and of each alert only its newest word."""
+"""Alerts not yet sent to one Alertmanager: bounded, the latest state of each."""
 
 from __future__ import annotations
 

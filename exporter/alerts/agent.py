@@ -1,4 +1,4 @@
-"""Alerts on brokerwire itself: without it nothing else can fire."""
+"""Alerts on brokerwire itself."""
 
 from __future__ import annotations
 

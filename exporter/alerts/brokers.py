@@ -1,4 +1,4 @@
-"""Alerts on the way to a broker, and on what a broker will take."""
+"""Alerts on unreachable brokers and on their connection limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All alerts, in the order in which the rule file has them."""
+"""All alerts, in the order of the rule file."""
 
 from __future__ import annotations
 

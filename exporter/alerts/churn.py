@@ -1,4 +1,4 @@
-"""Alerts on connections that are opened and closed again and again, and on too many clients."""
+"""Alerts on high connection churn and on too many clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PromQL with an operator's numbers and scope put in."""
+"""Fills thresholds and scope into PromQL expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an alert leads to: its runbook, and its dashboard with the alert's own labels chosen."""
+"""Links of an alert: its runbook, and its dashboard with the alert's labels selected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rule files as Prometheus reads them, with a comment above each number that says why."""
+"""Renders Prometheus rule files, with the reason for each number as a comment."""
 
 from __future__ import annotations
 

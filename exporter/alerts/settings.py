@@ -1,4 +1,4 @@
-"""What an operator may change of the rules: the file of `brokerwire rules render`.
+"""The settings of `brokerwire rules render`.
 
 As in `exporter.config.settings`: fields are keys, a float is a duration, an int a whole number
 from 1, and a rule between fields is a ValueError that begins with the `key`.

@@ -1,4 +1,4 @@
-"""The shapes of an alert and of a recording rule, without their values."""
+"""The types of alerts and recording rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the alerts' texts and expressions have in common."""
+"""Common parts of the alerts' texts and expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which broker has which address: learned from the join, configured, or asked for.
+"""The address of each broker: learned from the join, configured, or requested.
 
 Broker ids are only unique in a cluster, and a process may talk to several clusters through several
 listeners. Two clients are of one cluster when they reach one broker id at one address; only within

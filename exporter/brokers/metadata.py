@@ -1,4 +1,4 @@
-"""The cluster's own list of brokers, by one metadata call on a connection that is closed at once.
+"""The cluster's list of brokers, by one metadata request on a connection that is then closed.
 
 Off unless configured: a tool against wasted connections holds none. The client library is imported
 by the first call, so an agent that never asks does not pay for it.

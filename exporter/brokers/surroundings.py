@@ -1,4 +1,4 @@
-"""What is around the clients: broker names and addresses, the ports to watch.
+"""Broker names and addresses, and the ports to watch.
 
 Everything that takes its time (name servers, a metadata call, a look at the whole socket table)
 happens in threads or rarely, and the last good answer stays.

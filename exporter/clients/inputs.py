@@ -1,4 +1,4 @@
-"""The clients' own metrics on their way in: pulled pages, pushed statistics, and how each is doing.
+"""The sources of client metrics: pulled pages, pushed statistics, and the health of each.
 
 Every pulled source has a thread of its own that reads the sockets, the page, and the sockets again.
 What arrives waits in a bounded queue until the poll takes it; a source that hangs, lies or dies

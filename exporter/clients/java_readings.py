@@ -1,4 +1,4 @@
-"""Figures of Java clients, gathered row by row, whatever page they stood on.
+"""Collects the metrics of Java clients row by row, independent of the page's format.
 
 A figure with two different values is useless and becomes None: two clients of one
 client id on one page cannot be distinguished.

@@ -1,4 +1,4 @@
-"""The same Java figures through Jolokia: one bulk read, and its answer decoded with suspicion."""
+"""Java client metrics through Jolokia: one bulk read, its response decoded strictly."""
 
 from __future__ import annotations
 

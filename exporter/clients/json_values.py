@@ -1,4 +1,4 @@
-"""JSON of others: the standard library's parser, with what it lets through taken out.
+"""JSON from untrusted senders: the standard library's parser, made strict.
 
 NaN and Infinity become None, and so does a key that stands twice with two values; a document that
 is nested too deeply or holds too many values is refused before or while it is parsed.

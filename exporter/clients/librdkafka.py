@@ -1,4 +1,4 @@
-"""The statistics that librdkafka hands to its application: decoded, dated, and judged by role.
+"""librdkafka's statistics: decoded, with their time and the role of each node.
 
 librdkafka's AdminClient calls itself a producer and cannot be distinguished from one for sure:
 it stays a producer here, and a node that served admin requests and neither records nor partitions

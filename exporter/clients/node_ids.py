@@ -1,4 +1,4 @@
-"""What a client's name for a node says: which broker it is and what the connection is for.
+"""Parses a client's node name into the broker id and the role of the connection.
 
 Java writes `node-` and a number: negative for a bootstrap server in the order of the list,
 `Integer.MAX_VALUE - b` for the coordinator on broker b (to 4.3), `+b` for the same from 4.4, and b

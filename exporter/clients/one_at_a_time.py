@@ -1,4 +1,4 @@
-"""One document at a time: what is being parsed takes many times the size of what was sent."""
+"""Parses one document at a time: parsing takes many times the memory of the document."""
 
 from __future__ import annotations
 

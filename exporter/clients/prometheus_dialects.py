@@ -1,4 +1,4 @@
-"""How the same Java figures are spelled on Prometheus pages: a dialect is data.
+"""The names that exporters give to the same Java metrics: each dialect is data.
 
 Every dialect is made of templates of metric names and the names of its labels. Where two dialects
 share a metric name, the labels decide; a row that lacks a dialect's labels is not of that dialect.

@@ -1,4 +1,4 @@
-"""librdkafka's statistics in a file that the application writes: one JSON document a line.
+"""librdkafka's statistics in a file that the application writes: one JSON document per line.
 
 The file may be appended to, rotated, truncated or rewritten each time. What stood in it before
 the agent came is not read: it says what was.

@@ -1,4 +1,4 @@
-"""librdkafka's statistics over a Unix socket: JSON documents, a newline after each.
+"""librdkafka's statistics over a Unix socket: one JSON document per line.
 
 One thread serves all senders. Everything is bounded: how many may be connected, how large a
 document and all that is pending may be, how long a document may stay unfinished, and how much of

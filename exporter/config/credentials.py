@@ -1,4 +1,4 @@
-"""Who we are to an HTTP server and whom we trust there, always in files."""
+"""Authentication and TLS of outgoing requests; secrets are always in files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which network namespaces are watched: the agent's own, or all of the machine."""
+"""The section `networks`: which network namespaces are watched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which settings are secrets: they stand in files of their own, and no message repeats them."""
+"""Which settings are secrets: they are kept in files, and no message repeats them."""
 
 from __future__ import annotations
 

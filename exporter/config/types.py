@@ -1,4 +1,4 @@
-"""The types of settings that are written in a form of their own."""
+"""Types of settings that are not written as plain numbers or text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How one value of the file is written: what is accepted, what it becomes, how it is shown.
+"""Parses and writes single values of the configuration.
 
 The kind of a value follows from the type hint of its field in `config.settings`, so that there is
 no second list of keys. A kind reads text and writes it back:

@@ -1,4 +1,4 @@
-"""Values that stand in a file of their own: secrets, and the downward API of a pod."""
+"""Values read from files: secrets, and the downward API of a pod."""
 
 from __future__ import annotations
 

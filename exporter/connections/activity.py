@@ -1,4 +1,4 @@
-"""What went over a connection between two readings, and since when an answer is owed.
+"""The traffic of a connection between two readings, and since when a response is pending.
 
 Pure.
 """

@@ -1,4 +1,4 @@
-"""How connections ended, and which side did it.
+"""How connections ended, and which side closed them.
 
 The destroy event's own state is always CLOSE and it names no side. What decides is the last state
 that a poll saw, and what the final counters say of FINs: `bytes_acked` and `bytes_received` count

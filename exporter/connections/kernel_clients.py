@@ -1,4 +1,4 @@
-"""Which connections are one client, by the kernel alone, and what follows from that.
+"""Clients by the kernel alone: which connections belong together, and what follows from it.
 
 A client is a client group (`ClientGroup`); where there are none, the connections of a process or
 container are set beside each other, which proves less. Clients without metrics are numbered: `#2`

@@ -1,4 +1,4 @@
-"""What clients need of each broker, also for a while after the broker has gone.
+"""Expected connections to each broker, kept for a while after the broker has gone.
 
 Who needs a connection is known from the connections that there are. A broker that goes takes them
 all with it, and with them what was expected of it: the very moment when it is missed. So what a

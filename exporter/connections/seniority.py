@@ -1,4 +1,4 @@
-"""Which client of its process each connection belongs to, as far as that is certain.
+"""The client of each connection within its process, as far as it is certain, and its age.
 
 A client is the kernel's group of its sockets (one epoll instance of a JVM), and what its own
 metrics were joined to: a connection that has both makes the two one client. What has neither stays

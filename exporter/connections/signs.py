@@ -1,4 +1,4 @@
-"""What one connection's figures show: heartbeats, fetches, records that are sent, silence.
+"""Roles by one connection's own traffic: heartbeats, fetches, produced records, silence.
 
 Sizes are those of Kafka's own messages, so they hold whatever the application sends, but not under
 TLS. What waits, what leaves in parts and what is repeated shows under TLS, too.

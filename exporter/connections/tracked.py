@@ -1,4 +1,4 @@
-"""One connection over its life: what polls have seen of it, and what it did between them.
+"""The state of one connection across polls.
 
 Pure.
 """

@@ -1,4 +1,4 @@
-"""Which connection is which over polls: opened, closed, vanished, and what it did meanwhile.
+"""Follows connections across polls: opened, active, closed, vanished.
 
 A connection is known by its kernel cookie: ports and inodes are used again, cookies are not.
 Pure: it gets readings and hands out what changed. What only /proc shows (is the descriptor of

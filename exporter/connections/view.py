@@ -1,4 +1,4 @@
-"""A connection as it was last looked at, and what a snapshot makes of all of them.
+"""A connection as last described, and the sequence of all of them for a snapshot.
 
 A poll keeps the view of a connection to which nothing happens. What people and scrapes want to read
 of it is made only when somebody asks: most polls are asked by nobody.

@@ -1,4 +1,4 @@
-"""Connections that are opened and closed again and again, and the setting that causes it.
+"""High connection churn, and the setting that causes it.
 
 Each cause has a shape of its own (who closes, how long they live, how many end at once), measured
 in KAFKA_CLIENTS S4, S6, S9 and S10. Time is counted in moments: what ends within a second, such as

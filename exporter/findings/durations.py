@@ -1,4 +1,4 @@
-"""How long each finding has been true, for the journal.
+"""How long each finding has been active, for the journal.
 
 Pure.
 """

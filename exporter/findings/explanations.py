@@ -1,4 +1,4 @@
-"""One connection in words: what it is, on what that rests, what will close it, what to change.
+"""Explains one connection: class, evidence, what will close it, and the recommendation.
 
 Pure.
 """

@@ -1,4 +1,4 @@
-"""When to look for findings, and at what: all of them together, kept until there is news.
+"""Evaluates all findings when something has changed, and keeps them until then.
 
 Pure.
 """

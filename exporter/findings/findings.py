@@ -1,4 +1,4 @@
-"""What somebody should change: what, whose, why, and which setting.
+"""Findings: what is wrong, the client, the reason and the setting to change.
 
 A finding has the name and the labels of the alert that the bundled rules raise for the same thing,
 and takes its severity, summary and recommendation from there.

@@ -1,4 +1,4 @@
-"""Findings about limits: what the brokers take, and what a client's process may open.
+"""Findings about limits: the brokers' connection limits, and descriptors of a process.
 
 Their value is how much of the limit is used, in percent. Where no limit is known there is none.
 Pure.

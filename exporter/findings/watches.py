@@ -1,4 +1,4 @@
-"""Findings that need a memory: a storm of reconnects, and low efficiency for long.
+"""Findings over time: reconnect storms and sustained low efficiency.
 
 They look at the same windows by the same thresholds as the alerts of their names: five minutes and
 an hour, where the operator says nothing else.

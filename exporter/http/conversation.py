@@ -1,4 +1,4 @@
-"""One connection to the server: requests in, responses out, a deadline for each step."""
+"""One connection to the server: requests and responses, with a deadline for each step."""
 
 from __future__ import annotations
 

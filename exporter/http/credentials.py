@@ -1,4 +1,4 @@
-"""Who we are to a source and whom we trust: always from files, read again for each request.
+"""Authentication and TLS of outgoing requests, from files that are read for each request.
 
 No secret and nothing of a secret is ever in a message.
 """

@@ -1,4 +1,4 @@
-"""Requests and responses as values: `server` moves them, `web` answers them."""
+"""Requests and responses as values: `server` transports them, `web` answers them."""
 
 from __future__ import annotations
 

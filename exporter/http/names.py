@@ -1,4 +1,4 @@
-"""Names to addresses, without ever waiting longer than asked.
+"""Name resolution with a deadline.
 
 `getaddrinfo` knows no deadline: with a dead name server it blocks for as long as resolv.conf says.
 So every lookup runs in a thread that may be left behind; `MAX_PENDING` bounds how many may be.

@@ -1,4 +1,4 @@
-"""The web config file in force: read again when it changes, replaced only by a good one."""
+"""The web config file in use: reloaded when it changes, replaced only by a valid one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server that nobody can starve: h11 on asyncio, everything bounded.
+"""A small HTTP/1.1 server on h11 and asyncio, with a limit on every resource.
 
 The standard library's has no bound on threads, header time or connections. Here each connection
 is one task with a deadline for each step, and where all places are taken the one that has kept

@@ -1,4 +1,4 @@
-"""TLS contexts that are known to work before anybody meets them.
+"""TLS contexts, tested before they are used.
 
 A context is built whole from texts that were read once and shakes hands with itself; only then
 does it replace the last one. `load_cert_chain` into a context in use would leave it without any

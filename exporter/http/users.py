@@ -1,4 +1,4 @@
-"""Basic authentication against bcrypt hashes: slow on purpose, so not in the server's thread."""
+"""Basic authentication against bcrypt hashes, which is slow: outside of the server's thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the exporter-toolkit's web config file can say: the same keys as of any exporter.
+"""The exporter-toolkit's web config file, with the same keys as for any exporter.
 
 What Python's ssl cannot honour is a ValueError, never silence; `web_config_reader` adds the line.
 """

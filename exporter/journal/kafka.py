@@ -1,4 +1,4 @@
-"""The journal's way to a Kafka topic: from the spool, in order, until brokers have acknowledged.
+"""Sends the journal from the spool to a Kafka topic, in order, until it is acknowledged.
 
 The client library is imported by this thread alone, so an agent without it does not pay for it.
 Its producer is idempotent and never gives up by itself; what it has not acknowledged stays in the

@@ -1,4 +1,4 @@
-"""A name for this agent that is the same after a restart, where the configuration gives none."""
+"""The default agent id, stable across restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal's sink: batches come from the poll thread, go to files and into the spool.
+"""The journal's sink: takes batches from the poll thread, writes them to files and the spool.
 
 One thread writes, so that a slow disk never delays a poll; another sends what is in the spool.
 """

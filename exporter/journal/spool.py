@@ -1,4 +1,4 @@
-"""Where batches wait until brokers have them: one file a batch, whole or not there at all.
+"""Batches that wait for acknowledgement: one file per batch, complete or absent.
 
 What `add` has taken survives a kill -9 and a power cut; it is removed only when every one of its
 records was acknowledged, so a record may be sent twice and is never lost. The room is bounded: the

@@ -1,4 +1,4 @@
-"""Turns the datagrams of one dump after the other into readings.
+"""Decodes the datagrams of successive dumps into readings.
 
 Whatever does not fit the format is an error: bytes that are not understood are never skipped.
 """

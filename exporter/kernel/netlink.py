@@ -1,4 +1,4 @@
-"""Netlink towards the kernel's socket diagnosis: opening, numbers, and errors with a remedy."""
+"""The sock_diag netlink socket: opening it, its constants, and errors that say what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which connections are the agent's own: those of its journal's producer, and no client's.
+"""Identifies the agent's own connections: those of its journal's producer, and no client's.
 
 An open connection whose process is found is that process's. Once its process has closed it, the
 size of its receive buffer shows it, which is one of its own. One that ends between two polls leaves

@@ -1,4 +1,4 @@
-"""Filters that the kernel runs for us: which remote ports a dump or an event may have."""
+"""Filters that run in the kernel: the remote ports of dumped sockets and of events."""
 
 from __future__ import annotations
 

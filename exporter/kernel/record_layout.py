@@ -1,4 +1,4 @@
-"""Learns where things stand in an inet_diag record. Pure: bytes in, values out.
+"""Learns the layout of inet_diag records from their attributes. Pure: bytes in, values out.
 
 It differs between kernels and with the reader's capabilities, so nothing but the kernel's fixed
 structures is assumed; what an older kernel's `tcp_info` lacks is not there.

@@ -1,4 +1,4 @@
-"""The series of a snapshot as plain rows, sorted, so that two scrapes have one order.
+"""The series of a snapshot as plain rows, sorted, so that the order of a page is stable.
 
 A row is (label values without the last of a metric that has `by`, value of that label, value).
 """

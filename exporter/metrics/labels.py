@@ -1,4 +1,4 @@
-"""Label values that can do no harm, and the last guard on how many series there are.
+"""Safe label values, and the limit on the number of series.
 
 Pure: values in, values out. Sums over all labels stay what they were.
 """

@@ -1,4 +1,4 @@
-"""Which sockets are one client: the members of one epoll instance of a JVM.
+"""Client groups: the sockets in one epoll instance of a JVM belong to one client.
 
 A Java Kafka client has one Selector, on Linux one epoll instance, and registers every connection
 there and nowhere else; `/proc/PID/fdinfo/FD` of the epoll descriptor lists them by inode. That

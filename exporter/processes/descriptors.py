@@ -1,4 +1,4 @@
-"""Which sockets a process holds, also those that are dead and that no socket table shows.
+"""The sockets that a process holds, including dead ones, which no socket table lists.
 
 `None` everywhere means "cannot look" (another user, or gone), never "none".
 """

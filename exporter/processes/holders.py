@@ -1,4 +1,4 @@
-"""From a socket on this host to the process that holds it: the table, and the ladder beneath it.
+"""Finds the process that holds a local socket: the socket table and the owner lookup together.
 
 For sockets that are no client's to a broker: who posts to the agent, who serves a page.
 """

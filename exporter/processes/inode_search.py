@@ -1,4 +1,4 @@
-"""Finds the process that holds a socket, looking first where it most likely is."""
+"""Finds the process that holds a socket, most likely candidates first."""
 
 from __future__ import annotations
 

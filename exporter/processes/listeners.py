@@ -1,4 +1,4 @@
-"""Which process serves a page on this host: the one whose clients the page reports.
+"""Finds the process that serves a local metrics page: the page is about its clients.
 
 Two processes that run the same clients have the same figures for a while; who listens on the page's
 port says whose they are. A page behind another process (a proxy, a port forward) names that one,

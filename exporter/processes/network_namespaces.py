@@ -1,4 +1,4 @@
-"""Which network namespaces this machine has, who lives in them, and how to work in one.
+"""The network namespaces of this machine, their processes, and how to enter one.
 
 For an agent in the host's PID namespace with CAP_SYS_ADMIN, CAP_SYS_PTRACE and, for owners by
 process, CAP_DAC_READ_SEARCH. A network namespace is a thread's, not a process's: a thread of ours

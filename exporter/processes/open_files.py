@@ -1,4 +1,4 @@
-"""How near the clients' processes are to their limit of open files: beyond it no connection opens.
+"""Open descriptors of the clients' processes and their limit, beyond which connections fail.
 
 Read rarely, since a leak grows over minutes. What cannot be read is left out, never 0.
 """

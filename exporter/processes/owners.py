@@ -1,4 +1,4 @@
-"""Whose a socket is: a ladder from the process that holds it down to the mere uid.
+"""Finds the owner of a socket: by process, else by cgroup, else by uid.
 
 Nothing is looked up twice: an answer stays with the socket until the process that holds it ends.
 """

@@ -1,4 +1,4 @@
-"""Whose a process is in a cluster: its pod, by what the node says of it and not the pod itself.
+"""The pod of a process, by what the node says and not by what the pod says of itself.
 
 Nothing is read inside of a container: there a symbolic link could make a label of any file. The
 uid stands in the cgroup's path, else (a kubelet without cgroups for pods) in the source of what the

@@ -1,4 +1,4 @@
-"""Who posts to the agent: the process at the other end of a connection on this host.
+"""Finds the process that posts to the agent: the other end of a local connection.
 
 HTTP does not say who sends. The kernel does: the sender's own socket has the agent's port as its
 remote port.

@@ -1,4 +1,4 @@
-"""Says which rungs of the ownership ladder are open here, and what would open the others."""
+"""Which owner lookup methods work here, and what would enable the others."""
 
 from __future__ import annotations
 

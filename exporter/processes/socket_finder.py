@@ -1,4 +1,4 @@
-"""Looks for sockets in a process that was looked into before, without reading all of it again.
+"""Finds sockets in a process that was read before, without reading all descriptors again.
 
 Reading 10,000 descriptors takes 50 ms, and a client that reconnects has a new socket every time.
 A new one mostly has a number that was free before, or that of a connection that it replaces.
