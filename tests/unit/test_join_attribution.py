@@ -345,10 +345,10 @@ def test_a_page_without_a_sender_is_nobodys_while_two_processes_grow_with_it():
 
 def test_a_page_that_was_shown_to_be_of_a_process_stays_its_page():
     host, told = one_client()
-    host.open(3, pid=2, group=1)
-    host.open(4, THERE, pid=2, group=1)
     for total in range(1, 6):
         shown = grow(host, told, total, [2])
+    host.open(3, pid=2, group=1)
+    host.open(4, THERE, pid=2, group=1)
     for total in range(6, 10):
         assert grow(host, told, total, [2, 4]) == shown
 

@@ -254,10 +254,15 @@ def test_clients_that_may_have_a_socket_in_common_are_searched_together():
     one, two, three, four = (socket(number) for number in range(1, 5))
     a, b, c = row("-1", name="a"), row("-1", name="b"), row("-1", name="c")
     options = {one: [a], two: [b], three: [a, b], four: [c]}
+    chain = {one: [a, b], two: [a], three: [b]}
     parts = _parts(
         {left: [Pair(left, each, PLAIN) for each in rows] for left, rows in options.items()}
     )
     assert sorted(sorted(each.cookie for each in part) for part in parts) == [[1, 2, 3], [4]]
+    parts = _parts(
+        {left: [Pair(left, each, PLAIN) for each in rows] for left, rows in chain.items()}
+    )
+    assert len(parts) == 1
 
 
 def test_a_node_with_a_login_is_named_once_it_grew_twice_with_its_socket():
