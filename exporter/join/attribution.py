@@ -59,7 +59,7 @@ class Attributor:
         self._attributions: dict[int, Attribution] = {}
         self._outlived: set[int] = set()
 
-    # ---- what others ask ----------------------------------------------------------------------
+    # ---- queries ------------------------------------------------------------------------------
 
     @property
     def attributions(self) -> Mapping[int, Attribution]:
@@ -93,7 +93,7 @@ class Attributor:
             for row in known.source.clients[client].rows.values()
         )
 
-    # ---- what others tell ---------------------------------------------------------------------
+    # ---- updates ------------------------------------------------------------------------------
 
     def update(
         self,
@@ -238,11 +238,11 @@ def _owners(
     connections: Mapping[int, TrackedConnection],
     senders: AbstractSet[int | None],
 ) -> set[str]:
-    """Return whose sockets come into question.
+    """Return the owners, by key, whose sockets may be this source's.
 
-    Who pushes statistics speaks for its own process alone; a page that the operator has configured
-    may be served by another process than the client's. Where a process speaks for itself, what
-    comes from somebody unknown is not its own.
+    A process that pushes statistics speaks for itself alone; a page that the operator has
+    configured may be served by another process than the client's. A process that sends its own
+    figures is not the one of a source without a sender.
     """
     owners = {tracked.owner.key: tracked.owner.pid for tracked in connections.values()}
     pushed = any(client.library is Library.LIBRDKAFKA for client in reading.clients)
@@ -277,7 +277,7 @@ def _may_be(row: Row, socket: Socket, addresses_of: Callable[[str], frozenset[st
 
 
 def _attribution(claim: Claim) -> Attribution | None:
-    """Say what all options share: the node, else client and role, else one of both."""
+    """Return what all options share: the node, else client and role, else one of the two."""
     pairs = list({pair.row: pair for pair in claim.pairs}.values())
     first, others = pairs[0], pairs[1:]
     row, node, client = first.row, first.row.node, first.row.client

@@ -49,7 +49,7 @@ class Claim(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """A client group: whose, its sockets, and at which reads they changed and were seen last."""
+    """A client group: its owner, its sockets, and the reads of its last change and sight."""
 
     owner: str
     members: frozenset[int]
@@ -104,8 +104,8 @@ class Claims:
         self._holders = {claim.socket.cookie: claim.pairs[0].row.client for claim in found}
         if not needs_witness:
             return found
-        # Whoever it was that sent this, the figures must show whose it is: those of all sockets
-        # together where a page names all clients of a process, else those of each.
+        # The sender is not known, so the figures must show which process this is. A Java page has
+        # all clients of a process: one witness is enough. librdkafka reports each client alone.
         if any(
             each.library is Library.JAVA
             for each in (c.reading for c in self.source.clients.values())
@@ -125,7 +125,8 @@ class Claims:
         owners: dict[str, list[ClientKey]] = {}
         claims: list[Claim] = []
         must = [client.key for client in java if not has_loose and self._must_be_there(client)]
-        # A second time with the handshakes that are certain: they are the brokers'.
+        # The second pass knows the brokers, and their certificates, at the addresses of the pairs
+        # that the first made certain.
         for is_first in (True, False):
             shown = {} if is_first else _shown_by(claims)
             if not is_first and not shown:
@@ -202,7 +203,7 @@ class Claims:
         return settled, gone
 
     def _steady(self, edges: dict[Left, list[Right]]) -> dict[Left, list[Right]]:
-        """Put what was chosen last first: of what no figure distinguishes nothing changes."""
+        """Put the last choice first, so that a choice between equals does not change."""
         return {
             left: sorted(rights, key=lambda right: self._chosen.get(right) != left)
             for left, rights in edges.items()
@@ -336,13 +337,10 @@ class Claims:
         return claims
 
     def _search(self, name: object, problem: Problem) -> dict[Socket, list[Pair]] | None:
-        """Return what all assignments share, whichever law holds where none was told."""
-        if not all(problem.options.values()):
-            return None
+        """Return what each socket may be under any law; None where no law has an assignment."""
         laws = {pair.law for pairs in problem.options.values() for pair in pairs}
         found: dict[Socket, list[Pair]] = {}
-        is_possible = not laws
-        unknown: set[Socket] = set()
+        is_possible = not problem.options
         for law in sorted(laws):
             options = {
                 socket: [pair for pair in pairs if pair.law == law]
@@ -355,12 +353,9 @@ class Claims:
             if allowed is None:
                 continue
             is_possible = True
-            unknown |= problem.options.keys() - allowed.keys()
             for socket, pairs in allowed.items():
                 found.setdefault(socket, []).extend(pairs)
-        if not is_possible:
-            return None
-        return {socket: pairs for socket, pairs in found.items() if socket not in unknown}
+        return found if is_possible else None
 
     def may_claim(self, socket: Socket) -> bool:
         """Whether anything that was read leaves a node for a socket.
@@ -427,7 +422,7 @@ def _is_one_broker(pair: Pair, shown: Pair) -> bool:
 
 
 def _parts(options: dict[Socket, list[Pair]]) -> list[dict[Socket, list[Pair]]]:
-    """Part what has no client in common."""
+    """Split sockets into parts that have no client in common: each is searched by itself."""
     parts: list[tuple[set[ClientKey], dict[Socket, list[Pair]]]] = []
     for socket, pairs in options.items():
         clients = {pair.row.client for pair in pairs}

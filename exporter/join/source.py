@@ -39,7 +39,7 @@ class Source:
     pairs: dict[Socket, dict[Row, list[Pair]]] = field(default_factory=dict)
     """The pairs that nothing disproves."""
     owner: str | None = None
-    """Whose sockets they are, once that was shown."""
+    """The process whose sockets these are, by its owner's key; None until a read shows it."""
     seen_at: dict[ClientKey, float] = field(default_factory=dict)
     open_ends: set[Endpoint] = field(default_factory=set)
     """Listeners that neither encrypt nor ask for a login: a listener speaks one protocol."""
@@ -165,15 +165,18 @@ class Source:
     # ---- what is left -------------------------------------------------------------------------
 
     def alive(self, socket: Socket) -> Iterator[Pair]:
-        """Return all that a socket may be."""
+        """Return the pairs of a socket that nothing disproves."""
         for pairs in self.pairs.get(socket, {}).values():
-            yield from (pair for pair in pairs if pair.is_possible)
+            yield from pairs
 
     def is_mature(self, socket: Socket, client: Client) -> bool:
-        """Whether its node must have shown by now, and every node was held against it."""
+        """Whether its node must be on the page by now, and was compared with it.
+
+        So are all nodes that have counted anything.
+        """
         rows = client.counted_rows
         known = self.pairs.get(socket, {})
-        left = [pair for row in rows for pair in known.get(row, ()) if pair.is_possible]
+        left = [pair for row in rows for pair in known.get(row, ())]
         if not all(pair.is_read for pair in left):
             return False
         reads = max((pair.reads for pair in left), default=MATURE_READS)

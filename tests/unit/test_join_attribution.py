@@ -56,12 +56,15 @@ class Host:
             ),
         )
 
-    def read(self, counts, *clients, sender_pid=1, addresses_of=lambda _host: frozenset()):
+    def read(
+        self, counts, *clients, sender_pid=1, source="app",
+        addresses_of=lambda _host: frozenset(),
+    ):  # fmt: skip
         """Read sockets (their counts, out and in) and a source; return what is stated."""
         self.at += 2.0
         sample = JoinSample(
             before=self.looks(self.at - 1, counts),
-            reading=page(self.at, *clients, sender_pid=sender_pid),
+            reading=replace(page(self.at, *clients, sender_pid=sender_pid), source=source),
             after=self.looks(self.at + 1, counts),
         )
         self.join.update(sample, self.tracked, addresses_of)
@@ -107,6 +110,36 @@ def test_a_socket_that_may_be_one_node_alone_is_stated_to_be_that_node():
     assert "70 B out and 80 B in for node 1" in stated.evidence[0]
 
 
+@pytest.mark.parametrize("group", [1, None], ids=["group", "pool"])
+@pytest.mark.parametrize(
+    ("cost", "login", "evidence"),
+    [
+        (0, 0, "the kernel counts the same for this socket"),
+        (0, 70, "sockets only this one counts as much with its login"),
+        (38, 700, "sockets only this one counts as much with its TLS handshake"),
+    ],
+    ids=["equal", "login", "handshake"],
+)
+def test_the_evidence_says_what_the_byte_counts_were_compared_with(group, cost, login, evidence):
+    host = Host()
+    host.open(1, group=group)
+    for number in range(1, 6):
+        counted = 100 * number
+        told = node("-1", counted, counted, requests=number, responses=number)
+        there = counted + login + number * cost
+        host.read(
+            {1: (there, there)},
+            client("a", told, **connected(1, authentications=int(login > 0))),
+        )
+    (stated,) = host.join.attributions.values()
+    whose = "its process's" if group is None else "its client's"
+    assert stated.evidence[0].endswith(evidence)
+    assert not login or f"of {whose} {evidence}" in stated.evidence[0]
+    # Without groups, only equality excludes a client that is not on the page.
+    is_exact = group is not None or not login
+    assert stated.confidence is (Confidence.EXACT if is_exact else Confidence.STRONG)
+
+
 def test_where_the_options_are_nodes_of_one_role_one_of_them_is_named_with_its_equals():
     host, told = one_client()
     same = replace(told, nodes=(node("-1", 50, 60), node("-2", 50, 60)))
@@ -114,6 +147,7 @@ def test_where_the_options_are_nodes_of_one_role_one_of_them_is_named_with_its_e
     stated = host.join.attributions
     assert {stated[1].node.node_id, stated[2].node.node_id} == {"-1", "-2"}
     for each in stated.values():
+        assert each.evidence[0].endswith("one of several that no figure distinguishes")
         (other,) = {"-1", "-2"} - {each.node.node_id}
         assert each.equals == (f"admin 'a' node {other}",)
         assert each.confidence is Confidence.STRONG
@@ -175,6 +209,7 @@ def test_clients_and_roles_that_all_differ_leave_nothing_to_state():
         client("a", node("-1", 50, 50, requests=1, responses=1), **reported),
         client("b", node("1", 60, 60, requests=1, responses=1), **reported),
     ]
+    clients = [replace(each, connections_created=2) for each in clients]
     assert settle(host, {1: (700, 900), 2: (700, 900)}, *clients) == {}
     assert host.join.is_claimable(1)
 
@@ -308,11 +343,34 @@ def test_a_page_without_a_sender_is_nobodys_while_two_processes_grow_with_it():
         assert grow(host, told, total, [2, 4]) == {}
 
 
+def test_a_page_that_was_shown_to_be_of_a_process_stays_its_page():
+    host, told = one_client()
+    for total in range(1, 6):
+        shown = grow(host, told, total, [2])
+    host.open(3, pid=2, group=1)
+    host.open(4, THERE, pid=2, group=1)
+    for total in range(6, 10):
+        assert grow(host, told, total, [2, 4]) == shown
+
+
+def test_a_page_that_another_process_serves_is_of_the_process_whose_sockets_fit():
+    host, told = one_client()
+    assert settle(host, COUNTS, told, sender_pid=9).keys() == {1, 2}
+
+
+def test_a_socket_that_one_source_has_named_is_not_another_sources():
+    host, told = one_client()
+    settle(host, COUNTS, told)
+    settle(host, COUNTS, replace(told, client_id="b"), source="another")
+    assert {name for name, _node in host.stated.values()} == {"a"}
+
+
 def test_where_a_process_speaks_for_itself_a_page_without_a_sender_is_not_its_own():
     host, told = one_client()
     stated = settle(host, COUNTS, told)
     for total in range(1, 6):
-        grow(host, client("b", *told.nodes, **connected(2)), total, [2])
+        stated = grow(host, client("b", *told.nodes, **connected(2)), total, [2])
+        assert {name for name, _node in stated.values()} == {"a"}
         # Its own page is read as well.
         stated = host.read(
             COUNTS | {2: (70 + 3 * total, 80 + total)},

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from exporter.join.claims import _parts
+from exporter.join.laws import PLAIN
 from exporter.join.pairs import Pair
 from exporter.model import ClientKind, Library
-from tests.unit.joins import HERE, THERE, Process, client, node, socket
+from tests.unit.joins import HERE, THERE, Process, client, node, row, socket
 
 PLAINTEXT = {"authentications": 0, "reauthentications": 0}
 
@@ -129,6 +131,41 @@ def test_a_group_stays_gone_for_two_reads_and_not_longer():
     assert groups.process.claims._groups.keys() == {"g1"}
 
 
+def test_a_group_whose_page_counts_connections_late_stays_its_clients_meanwhile():
+    process = Process()
+    one, two = socket(1, group="g"), socket(2, THERE, group="g")
+    nodes = node("-1", 50, 60), node("1", 70, 80)
+    repeat(process, 5, {one: (50, 60)}, client("a", nodes[0], **connected(1)))
+    for _ in range(2):
+        claimed = process.read({one: (50, 60), two: (70, 80)}, client("a", *nodes, **connected(1)))
+        assert claimed[1] == {("a", "-1")}
+
+
+def test_a_client_that_counts_no_connections_has_a_group_while_it_counts_bytes():
+    groups = Groups()
+    del groups.counts[groups.other]
+    groups.clients = [client("a", node("-1", 50, 60), **PLAINTEXT)]
+    assert groups.read(6) == {}
+    for total in (55, 61):
+        groups.counts[groups.mine] = total, 60
+        groups.clients = [client("a", node("-1", total, 60), **PLAINTEXT)]
+        claimed = groups.read(1)
+    assert claimed == {1: {("a", "-1")}}
+    # The socket is there still: it is not another's because it rests.
+    assert groups.read(6) == claimed
+
+
+def test_a_broker_that_one_client_shows_at_an_address_is_there_for_all():
+    process = Process()
+    one, here, there = socket(1, group="g1"), socket(2, group="g2"), socket(3, THERE, group="g2")
+    counts = {one: (50, 60), here: (70, 80), there: (70, 80)}
+    shown = client("a", node("1", 50, 60), **connected(1, created=2))
+    alike = client("b", node("1", 70, 80), node("2", 70, 80), **connected(2, created=3))
+    assert repeat(process, 5, counts, shown, alike) == {
+        1: {("a", "1")}, 2: {("b", "1")}, 3: {("b", "2")}
+    }  # fmt: skip
+
+
 def test_a_group_larger_than_a_client_has_nodes_is_not_this_client():
     process = Process()
     sockets = [socket(number, group="g") for number in (1, 2)]
@@ -146,6 +183,8 @@ def test_a_client_without_connections_need_not_be_any_group():
 def test_a_group_of_which_the_page_says_nothing_may_be_no_client_of_it():
     groups = Groups()
     del groups.clients[1]
+    groups.read(1)
+    assert groups.process.claims.may_claim(groups.other), "the groups have not settled"
     assert groups.read(5) == {1: {("a", "-1")}}
     assert groups.process.claims.may_claim(groups.mine)
     assert not groups.process.claims.may_claim(groups.other)
@@ -198,6 +237,45 @@ def test_in_a_pool_with_a_socket_more_idle_nodes_say_nothing():
         client("b", node("-1", 70, 80), **connected(1)),
     )
     assert repeat(process, 5, sockets, *clients) == {}
+
+
+def test_a_pool_with_a_socket_that_is_no_node_is_not_shared_out():
+    """So many sockets are there as the clients hold, and one of them is not theirs."""
+    process = Process()
+    clients = (
+        client("a", node("-1", 50, 60), **connected(1)),
+        client("b", node("-1", 70, 80), **connected(1)),
+    )
+    counts = {socket(1): (50, 60), socket(2, THERE): (500, 600)}
+    assert repeat(process, 5, counts, *clients) == {}
+
+
+def test_clients_that_may_have_a_socket_in_common_are_searched_together():
+    one, two, three, four = (socket(number) for number in range(1, 5))
+    a, b, c = row("-1", name="a"), row("-1", name="b"), row("-1", name="c")
+    options = {one: [a], two: [b], three: [a, b], four: [c]}
+    chain = {one: [a, b], two: [a], three: [b]}
+    parts = _parts(
+        {left: [Pair(left, each, PLAIN) for each in rows] for left, rows in options.items()}
+    )
+    assert sorted(sorted(each.cookie for each in part) for part in parts) == [[1, 2, 3], [4]]
+    parts = _parts(
+        {left: [Pair(left, each, PLAIN) for each in rows] for left, rows in chain.items()}
+    )
+    assert len(parts) == 1
+
+
+def test_a_node_with_a_login_is_named_once_it_grew_twice_with_its_socket():
+    process = Process()
+    one, two = socket(1), socket(2, THERE)
+    for number, claims in ((1, {}), (2, {}), (3, {1: {("a", "-1")}})):
+        counted = 100 * number, 300 * number
+        told = node("-1", *counted, requests=number, responses=number)
+        claimed = process.read(
+            {one: (counted[0] + 70, counted[1] + 30), two: (9, 9)},
+            client("a", told, authentications=1, reauthentications=0),
+        )
+        assert claimed == claims
 
 
 def test_in_a_pool_with_a_socket_more_a_node_in_use_has_the_one_that_grows_with_it():
@@ -345,8 +423,7 @@ def test_a_pair_that_was_never_read_may_hold_a_socket_of_another_process():
     mine, late = socket(1), socket(2, opened=1_000.0)
     for total in range(50, 56):
         process.read({mine: (3 * total, total)}, client("a", node("-1", 3 * total, total)))
-    row = process.source.clients[next(iter(process.source.clients))].rows["-1"]
-    process.source.pairs[late] = {
-        row: [Pair(late, row, next(iter(process.source.alive(mine))).law)]
-    }
+    (mine_only,) = process.source.clients.values()
+    its_row = mine_only.rows["-1"]
+    process.source.pairs[late] = {its_row: [Pair(late, its_row, PLAIN)]}
     assert process.claims.may_hold([late])

@@ -85,6 +85,13 @@ def test_a_produce_request_may_be_several_records():
     assert not held.pair.strikes
 
 
+def test_a_fetch_response_may_be_several_records():
+    held = Held(TLS, kind=ClientKind.CONSUMER)
+    held.exchange(1)
+    held.read(200, 200, 2, (500 + 200 + 2 * 38, 4_000 + 200 + (2 + 40) * 38))
+    assert not held.pair.strikes
+
+
 def test_one_contradiction_is_a_torn_page_and_two_are_another_socket():
     held = Held()
     held.read(100, 100, 1, (100, 100))
@@ -296,6 +303,16 @@ def test_a_handshake_is_narrowed_until_the_first_record_that_nobody_counted():
     # A key renewal later is not part of the handshake.
     held.exchange(3, torn=38 + 5)
     assert held.pair.handshake() == narrowed
+
+
+def test_a_login_later_is_not_part_of_the_handshake():
+    held = Held(connects=1)
+    held.read(100, 100, 1, (600, 300))
+    before = held.pair.handshake()
+    assert before == (Span(500, 500), Span(200, 200))
+    held.read(200, 200, 2, (700 + 900, 400 + 150), may_log_in=True)
+    assert not held.pair.strikes
+    assert held.pair.handshake() == before
 
 
 @pytest.mark.parametrize(
