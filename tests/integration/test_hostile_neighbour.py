@@ -169,7 +169,7 @@ def test_a_neighbour_cannot_stop_poison_or_inflate(agent):
         attacker.kill()
     # Stop: scraped in time, polled by its own clock, within a processor and the chart's memory.
     assert len(took) >= 3
-    assert sorted(took)[len(took) // 2] < 2.0, took
+    assert sorted(took)[len(took) // 2] < 5.0, took
     assert 3 <= done <= elapsed + 3
     assert used < 0.9
     assert peak_mib(pid) < MOST_MIB
