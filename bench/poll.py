@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from bench import dump
 from exporter.agent import Agent
-from exporter.config.settings import BrokerSettings, Settings
+from exporter.config.settings import BrokerSettings, LimitSettings, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,10 @@ def _agent() -> Agent:
     """
     seconds = itertools.count(time.monotonic(), 1 / 3)
     return Agent(
-        Settings(brokers=BrokerSettings(ports=dump.BROKER_RANGES)),
+        Settings(
+            brokers=BrokerSettings(ports=dump.BROKER_RANGES),
+            limits=LimitSettings(connections=50_000),
+        ),
         clock=lambda: next(seconds),
     )
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CONNECTIONS_PATH = "/api/v1/connections"
 ANSWER_SECONDS = 10.0
-# 50,000 connections at a kilobyte each, the agent's own limit.
+# 50,000 connections at a kilobyte each: five times the default of limits.connections.
 LARGEST_ANSWER = 64 << 20
 
 

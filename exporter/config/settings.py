@@ -306,7 +306,8 @@ class LimitSettings:
     """Series per scrape; the rest is summed as `other`."""
     label_bytes: Size = 128
     """Longer label values are truncated."""
-    connections: int = 50_000
+    # 6 KiB each: with the worst input beside them within the chart's limit (bench.worst_input).
+    connections: int = 10_000
     """Maximum number of tracked connections."""
 
 

@@ -79,7 +79,7 @@ class Tracker:
     `beyond_limit`: what a hostile neighbour opens must not eat the agent's memory.
     """
 
-    def __init__(self, started: float = 0.0, most: int = 50_000) -> None:
+    def __init__(self, started: float = 0.0, most: int = 10_000) -> None:
         self._started = started
         self._most = most
         self.beyond_limit = 0
