@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING
 
 from spark_rollups.commands import (
     batch,
-    optimize,
+    maintenance,
     package,
     refresh,
     report,
     retain,
     simulate,
     stream,
-    vacuum,
 )
 from spark_rollups.commands.arguments import talk
 from spark_rollups.errors import MissingPartError, RollupsError, UsageError
@@ -40,7 +39,7 @@ USAGE = 2
 MISSING = 3
 INTERRUPTED = 130
 
-_COMMANDS = (simulate, batch, stream, refresh, optimize, retain, vacuum, report, package)
+_COMMANDS = (simulate, batch, stream, refresh, maintenance, retain, report, package)
 
 
 def entry_point() -> None:

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -55,6 +56,8 @@ _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     # A port of its own for each run of some minutes.
     "spark.ui.enabled": "false",
+    # Never written to: tables have a path. Spark would make the folder in the working directory.
+    "spark.sql.warehouse.dir": Path(tempfile.gettempdir()).as_uri(),
 }
 _MASTER: Final = "spark.master"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"

@@ -15,7 +15,6 @@ from spark_rollups.jobs.neighbours import affected, rows_with_bases
 from spark_rollups.jobs.retention import first_kept
 from spark_rollups.schemas import silver_type
 from spark_rollups.transforms import forecast as forecast_of
-from spark_rollups.transforms import week_over_week as weeks
 from spark_rollups.transforms.brokers import brokers
 from spark_rollups.transforms.coverage import coverage
 from spark_rollups.transforms.daily import daily
@@ -23,9 +22,6 @@ from spark_rollups.transforms.findings import findings
 from spark_rollups.transforms.hourly import hourly, series_of
 from spark_rollups.transforms.increments import increments
 from spark_rollups.transforms.savings import savings
-from spark_rollups.transforms.surge import surge
-from spark_rollups.transforms.top_wasters import top_wasters
-from spark_rollups.transforms.version_cohorts import version_cohorts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -75,13 +71,13 @@ def refresh(tables: Tables, touched: Collection[int], say: Callable[[str], None]
             _write_days(tables, portion)
         return hours
 
-    def make_days_that_look_back() -> list[int]:
+    def make_forecast() -> list[int]:
         for portion in _portions(days, _DAYS_AT_ONCE):
-            _write_days_that_look_back(tables, portion)
+            _write_forecast(tables, portion)
         return hours
 
     _undisturbed(tables, "hourly", make_days)
-    _undisturbed(tables, "daily", make_days_that_look_back)
+    _undisturbed(tables, "daily", make_forecast)
 
 
 def _portions(values: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:
@@ -119,12 +115,10 @@ def _write_hours(tables: Tables, hours: Collection[int], begins: int | None) -> 
         differences = increments(rows_with_bases(tables, hours), known_from_ms)
         grown = _kept(kept, tables.only(differences, "hour", hours))
         series = _kept(kept, series_of(grown))
-        of_hours, covered = _kept(kept, hourly(series)), _kept(kept, coverage(grown))
-        tables.replace("hourly", of_hours, "hour", hours)
+        tables.replace("hourly", hourly(series), "hour", hours)
         tables.replace("brokers", brokers(series), "hour", hours)
-        tables.replace("coverage", covered, "hour", hours)
+        tables.replace("coverage", coverage(grown), "hour", hours)
         tables.replace("findings", findings(grown), "hour", hours)
-        tables.replace("surge", surge(of_hours, covered), "hour", hours)
 
 
 def _write_days(tables: Tables, days: Collection[date]) -> None:
@@ -132,30 +126,25 @@ def _write_days(tables: Tables, days: Collection[date]) -> None:
     with ExitStack() as kept:
         day_rows = _kept(kept, daily(of_days))
         tables.replace("daily", day_rows, "day", days)
-        tables.replace("top_wasters", top_wasters(day_rows), "day", days)
         tables.replace("savings", savings(day_rows), "day", days)
-        tables.replace("version_cohorts", version_cohorts(day_rows), "day", days)
 
 
-def _write_days_that_look_back(tables: Tables, days: Collection[date]) -> None:
-    """Late data changes the days after it too, where they look back so far."""
-    last = max(days) + timedelta(days=max(forecast_of.DAYS_BACK, weeks.DAYS_BACK))
-    near = tables.read("daily").where(F.col("day").between(min(days), last))
+def _write_forecast(tables: Tables, days: Collection[date]) -> None:
+    """Late data changes the days after it too, as far as they look back."""
+    back = forecast_of.DAYS_BACK
+    near = tables.read("daily").where(
+        F.col("day").between(min(days), max(days) + timedelta(days=back))
+    )
     known = {row["day"] for row in near.select("day").distinct().collect()}
-    for name, back in (("forecast", forecast_of.DAYS_BACK), ("week_over_week", weeks.DAYS_BACK)):
-        after = {day + timedelta(days=ahead) for day in days for ahead in range(back + 1)}
-        wanted = after & known | set(days)
-        before = {day - timedelta(days=ago) for day in wanted for ago in range(back + 1)}
-        with ExitStack() as kept:
-            if name == "forecast":
-                hours = tables.only(tables.read("hourly"), "hour", _hours_of(before))
-                few = _kept(kept, hours.select(*forecast_of.COLUMNS))
-                loads = _kept(kept, tables.only(tables.read("brokers"), "hour", _hours_of(before)))
-                rows = forecast_of.forecast(few, loads, _frame(tables, wanted))
-            else:
-                history = tables.only(tables.read("daily"), "day", before)
-                rows = weeks.week_over_week(history, _frame(tables, wanted))
-            tables.replace(name, rows, "day", wanted)
+    after = {day + timedelta(days=ahead) for day in days for ahead in range(back + 1)}
+    wanted = after & known | set(days)
+    before = {day - timedelta(days=ago) for day in wanted for ago in range(back + 1)}
+    with ExitStack() as kept:
+        hours = tables.only(tables.read("hourly"), "hour", _hours_of(before))
+        few = _kept(kept, hours.select(*forecast_of.COLUMNS))
+        loads = _kept(kept, tables.only(tables.read("brokers"), "hour", _hours_of(before)))
+        rows = forecast_of.forecast(few, loads, _frame(tables, wanted))
+        tables.replace("forecast", rows, "day", wanted)
 
 
 def _kept(stack: ExitStack, rows: DataFrame) -> DataFrame:

@@ -11,10 +11,8 @@ if TYPE_CHECKING:
 
     from spark_rollups.tables import Tables
 
-_HOURLY: Final = ("hourly", "brokers", "coverage", "findings", "surge")
-_DAILY: Final = (
-    *("daily", "top_wasters", "savings", "version_cohorts", "forecast", "week_over_week"),
-)
+_HOURLY: Final = ("hourly", "brokers", "coverage", "findings")
+_DAILY: Final = ("daily", "savings", "forecast")
 _BEGINS: Final = "brokerwire.begins"
 _HOURS_OF_DAY: Final = 24
 

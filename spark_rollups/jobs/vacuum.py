@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 TABLES: Final = (
     *("inputs", "silver", "quarantine", "hourly", "brokers", "daily", "coverage", "findings"),
-    *("top_wasters", "savings", "version_cohorts", "surge", "forecast", "week_over_week"),
+    *("savings", "forecast"),
 )
 
 

@@ -13,9 +13,13 @@ from pyspark.sql import functions as F
 
 from spark_rollups.report.digest import HOUR_MS
 from spark_rollups.tables import literal
+from spark_rollups.transforms.surge import surge
+from spark_rollups.transforms.top_wasters import top_wasters
+from spark_rollups.transforms.version_cohorts import version_cohorts
+from spark_rollups.transforms.week_over_week import week_over_week
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -24,11 +28,18 @@ if TYPE_CHECKING:
 
 _HOUR: Final = 3600
 _LATER: Final = {
-    "version_cohorts": {"bootstrap_waste_ms": "decimal(38,0)"},
+    "hourly": {"peak_opened_sum": "decimal(38,0)"},
     "coverage": {"agents_at_end": "bigint"},
-    "surge": {"peak_opened_sum": "decimal(38,0)", "opened_ratio": "double"},
 }
 """Columns that tables of before an upgrade lack until something is written to them."""
+
+_SOURCES: Final = {
+    "surge": ("hourly", "coverage"),
+    "top_wasters": ("daily",),
+    "version_cohorts": ("daily",),
+    "week_over_week": ("daily",),
+}
+"""What follows from tables by adding up: made here for one period, kept nowhere."""
 
 
 class Reader:
@@ -39,6 +50,12 @@ class Reader:
         self._conditions = {
             "period": f"hour >= {literal(period.begin)} AND hour < {literal(period.end)}",
             "day": f"day = {literal(period.day.date())}",
+        }
+        self._made: dict[str, Callable[[], DataFrame]] = {
+            "surge": lambda: surge(self._of("hourly", "period"), self._of("coverage", "period")),
+            "top_wasters": lambda: top_wasters(self._of("daily", "day")),
+            "version_cohorts": lambda: version_cohorts(self._of("daily", "day")),
+            "week_over_week": lambda: week_over_week(known(tables, "daily"), period.day.date()),
         }
         self.hours_of_day = period.hours_of_day
         self._begin = int(period.begin.timestamp())
@@ -51,14 +68,14 @@ class Reader:
         In it `{t}` is the table, `{period}` and `{day}` are conditions, `{name}` a number of ours.
         Texts of others never are: Delta's parser knows no parameters.
         """
-        if not self._tables.exists(table):
+        if not self._has(table):
             return []
         found: list[Any] = self.asked(table, query, **values).collect()
         return found
 
     def first(self, table: str, query: str, most: int, **values: float) -> tuple[list[Any], int]:
         """Return the first rows of a query that has an order, and how many there are in all."""
-        if not self._tables.exists(table):
+        if not self._has(table):
             return [], 0
         asked = self.asked(table, query, **values)
         rows = asked.limit(most).collect()
@@ -97,14 +114,22 @@ class Reader:
         """Return the rows of a table of hours of the period; None where it is not there."""
         if not self._tables.exists(table):
             return None
-        return known(self._tables, table).where(self._conditions["period"])
+        return self._of(table, "period")
 
     def asked(self, table: str, query: str, **values: float) -> DataFrame:
         """Return what a query would; the table must be there."""
-        known(self._tables, table).createOrReplaceTempView(f"report_{table}")
+        made = self._made.get(table)
+        rows = made() if made else known(self._tables, table)
+        rows.createOrReplaceTempView(f"report_{table}")
         return self._tables.spark.sql(
             query.format(t=f"report_{table}", **self._conditions, **values)
         )
+
+    def _has(self, table: str) -> bool:
+        return all(map(self._tables.exists, _SOURCES.get(table, (table,))))
+
+    def _of(self, table: str, when: str) -> DataFrame:
+        return known(self._tables, table).where(self._conditions[when])
 
 
 def known(tables: Tables, table: str) -> DataFrame:

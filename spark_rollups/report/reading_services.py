@@ -151,12 +151,12 @@ def weeks(reader: Reader) -> tuple[tuple[Week, ...], Weeks]:
         "week_over_week",
         "SELECT count_if(efficiency_change >= {least}) AS better,"
         " count_if(efficiency_change <= -{least}) AS worse,"
-        " count_if(abs(efficiency_change) < {least}) AS stayed FROM {t} WHERE {day}",
+        " count_if(abs(efficiency_change) < {least}) AS stayed FROM {t}",
         least=LEAST_CHANGE,
     )
     moved, _ = reader.first(
         "week_over_week",
-        "SELECT * FROM {t} WHERE {day} AND abs(efficiency_change) >= {least}"
+        "SELECT * FROM {t} WHERE abs(efficiency_change) >= {least}"
         " ORDER BY abs(efficiency_change) DESC, cluster, namespace, service",
         _MOST_MOVED,
         least=LEAST_CHANGE,

@@ -1,4 +1,4 @@
-"""How far the peaks of an hour are above its steady state, by service and broker: `surge`."""
+"""How far the peaks of an hour are above its steady state, by service and broker."""
 
 from __future__ import annotations
 

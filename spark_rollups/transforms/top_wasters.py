@@ -1,4 +1,4 @@
-"""Who wastes most connection time in each cluster: the table `top_wasters`."""
+"""Who wastes most connection time in each cluster, from `daily`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waste by the library's version, over all services: the table `version_cohorts`."""
+"""Waste by the library's version, over all services, from `daily`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The last seven days of each service against the seven before: the table `week_over_week`."""
+"""The seven days of each service that end with a day, against the seven before."""
 
 from __future__ import annotations
 
-__all__ = ["DAYS_BACK", "week_over_week"]
+__all__ = ["week_over_week"]
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -11,27 +12,24 @@ from pyspark.sql import functions as F
 from spark_rollups.transforms.measures import ratio, total
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from pyspark.sql import Column, DataFrame
 
-_WEEK: Final = 7
-DAYS_BACK: Final = 2 * _WEEK - 1
+_WEEK: Final = timedelta(days=7)
 _SUMS: Final = ("connection_ms", "useful_ms", "waste_ms", "opened")
 
 
-def week_over_week(history: DataFrame, days: DataFrame) -> DataFrame:
-    """Compare for each `day` of `days`; `history` is `daily` of those and of DAYS_BACK before."""
-    wanted = days.select("day").distinct()
-    age = F.date_diff(F.col("day"), F.col("of"))
-    within = (
-        history.withColumnRenamed("day", "of")
-        .join(wanted, (F.col("of") <= F.col("day")) & (age <= DAYS_BACK))
-        .withColumn("new", age < _WEEK)
-    )
+def week_over_week(days: DataFrame, last: date) -> DataFrame:
+    """Compare the week of `daily` that ends with a day to the one before."""
+    within = days.where(
+        (F.col("day") > F.lit(last - 2 * _WEEK)) & (F.col("day") <= F.lit(last))
+    ).withColumn("new", F.col("day") > F.lit(last - _WEEK))
     sums: list[Column] = []
     for name in _SUMS:
         sums.append(total(F.when(F.col("new"), F.col(name))).alias(name))
         sums.append(total(F.when(~F.col("new"), F.col(name))).alias(f"previous_{name}"))
-    groups = within.groupBy("day", "cluster", "namespace", "service").agg(*sums)
+    groups = within.groupBy("cluster", "namespace", "service").agg(*sums)
     return groups.withColumns(
         {"efficiency": _efficiency(""), "previous_efficiency": _efficiency("previous_")}
     ).withColumn("efficiency_change", F.col("efficiency") - F.col("previous_efficiency"))

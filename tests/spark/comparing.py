@@ -8,7 +8,7 @@ __all__ = ["ALL", "contents", "differences"]
 
 ALL = (
     *("silver", "quarantine", "hourly", "brokers", "daily", "coverage", "findings"),
-    *("top_wasters", "savings", "version_cohorts", "surge", "forecast", "week_over_week"),
+    *("savings", "forecast"),
 )
 # The bytes of a sketch may differ while it says the same; `clients` is what it says. Where a text
 # was found is no figure.

@@ -48,6 +48,19 @@ def spark():
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def faulty(spark, tmp_path_factory):
+    """Return a fleet whose journals are damaged in many ways, and the tables of all of them."""
+    from spark_rollups.tables import Tables
+    from tests.spark.fleets import FAULTS, batch, simulate
+
+    folder = tmp_path_factory.mktemp("faulty")
+    fleet = simulate(folder / "fleet", f"--faults={FAULTS}")
+    tables = Tables(spark, str(folder / "tables"))
+    assert len(batch(tables, fleet / "journal")) == 1
+    return fleet, tables
+
+
 @pytest.fixture
 def tables(spark, tmp_path):
     """Return tables that nobody else has."""

@@ -6,7 +6,11 @@ import argparse
 
 from fleet_simulator import command
 
-__all__ = ["batch", "journal_lines", "quiet", "simulate"]
+__all__ = ["FAULTS", "batch", "journal_lines", "quiet", "simulate"]
+
+FAULTS = (
+    "duplicates=0.1,disorder=0.2,garbage=0.01,newer=0.01,older=0.3,restarts=0.5,clock_steps=0.4"
+)
 
 
 def simulate(folder, *flags, agents=14, hours=4):

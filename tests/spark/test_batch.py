@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.spark.comparing import differences
-from tests.spark.fleets import batch, journal_lines, simulate
+from tests.spark.fleets import batch, journal_lines
 
-FAULTS = (
-    "duplicates=0.1,disorder=0.2,garbage=0.01,newer=0.01,older=0.3,restarts=0.5,clock_steps=0.3"
-)
 DIMS = (
     *("kafka_cluster", "cluster", "namespace", "service", "client_kind", "library"),
     *("library_version", "broker_id", "broker", "class", "cause"),
@@ -21,19 +18,14 @@ DIMS = (
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory):
-    return simulate(tmp_path_factory.mktemp("fleet") / "made", f"--faults={FAULTS}")
+def fleet(faulty):
+    return faulty[0]
 
 
 @pytest.fixture(scope="module")
-def whole(spark, fleet, tmp_path_factory):
+def whole(faulty):
     """All journals in one go."""
-    from spark_rollups.tables import Tables
-
-    tables = Tables(spark, str(tmp_path_factory.mktemp("whole")))
-    loads = batch(tables, fleet / "journal")
-    assert len(loads) == 1
-    return tables
+    return faulty[1]
 
 
 def truth(fleet, table):

@@ -184,8 +184,8 @@ def test_from_the_client_to_the_report_though_each_part_is_killed(
 
         # The stream once more, while it makes the tables behind silver.
         second = stream("--once")
-        second.kill_when(lambda: second.said("hours anew"))
-        assert not second.said("days anew")
+        second.kill_when(lambda: second.said("hours again"))
+        assert not second.said("days again")
         assert stream("--once").end() == 0
 
     by_stream = Tables(spark, str(streamed))

@@ -13,15 +13,12 @@ from tests.spark.fleets import batch, simulate
 from tests.unit.journal_reduction import DIMS, SUMS, truth_of
 
 INTEGERS = (*(name for name in SUMS if name != "clients"), "idle_max_ms", "peak_opened")
-FAULTS = (
-    "duplicates=0.05,disorder=0.1,garbage=0.003,newer=0.01,older=0.3,restarts=0.4,clock_steps=0.4"
-)
 
 
-def rows_of(tables, table, key):
+def rows_of(table, key):
     """Rows by key, the hour in milliseconds; those in which nothing happened are left out."""
     rows = {}
-    for row in tables.read(table).selectExpr("unix_millis(hour) AS at", "*").collect():
+    for row in table.selectExpr("unix_millis(hour) AS at", "*").collect():
         values = {name: _plain(value) for name, value in row.asDict().items()}
         rows[(values["at"], *(values[name] for name in key))] = values
     return rows
@@ -35,7 +32,7 @@ def _plain(value):
 
 def hourly_of(tables):
     names = (*INTEGERS, "lifetime_buckets")
-    rows = rows_of(tables, "hourly", DIMS)
+    rows = rows_of(tables.read("hourly"), DIMS)
     kept = {key: {name: row[name] for name in names} for key, row in rows.items()}
     return {key: row for key, row in kept.items() if any(row[name] for name in SUMS[:9])}
 
@@ -52,21 +49,10 @@ def other_truth(fleet, table):
         return [json.loads(line) for line in file]
 
 
-@pytest.fixture(scope="module")
-def faulty(tmp_path_factory, spark):
-    from spark_rollups.tables import Tables
-
-    folder = tmp_path_factory.mktemp("faulty")
-    fleet = simulate(folder / "fleet", f"--faults={FAULTS}")
-    tables = Tables(spark, str(folder / "tables"))
-    batch(tables, fleet / "journal")
-    return fleet, tables
-
-
 def test_clients_are_counted_as_well_as_a_sketch_can(faulty):
     fleet, tables = faulty
     truth = truth_of(fleet)
-    for key, row in rows_of(tables, "hourly", DIMS).items():
+    for key, row in rows_of(tables.read("hourly"), DIMS).items():
         if key in truth:
             assert row["clients"] == pytest.approx(truth[key]["clients"], rel=0.02, abs=0.5)
 
@@ -111,6 +97,7 @@ def test_lost_lines_are_missed_and_never_made_up(tables, tmp_path):
 
 def test_the_report_reads_the_truth(faulty):
     from spark_rollups.report.reading import read_digest
+    from spark_rollups.transforms.surge import surge
 
     fleet, tables = faulty
     digest = read_digest(tables, days=7, until=None)
@@ -144,7 +131,9 @@ def test_the_report_reads_the_truth(faulty):
     where = ("kafka_cluster", "cluster", "namespace", "service", "broker_id", "broker")
     surges = {
         key: [row["peak_opened_sum"], row["opened"]]
-        for key, row in rows_of(tables, "surge", where).items()
+        for key, row in rows_of(
+            surge(tables.read("hourly"), tables.read("coverage")), where
+        ).items()
         if row["opened"]
     }
     assert surges == {key: sums for key, sums in bursts.items() if sums[1]}

@@ -49,14 +49,17 @@ def frames_of(spark):
         "concat('reason-', lpad(reason, 2, '0')) AS cause",
         f"CAST({HOUR_MS} AS DECIMAL(38,0)) * (reason + 1) AS connection_ms", "CAST(0 AS DECIMAL(38,0)) AS useful_ms",
         f"CAST({HOUR_MS} AS DECIMAL(38,0)) * (reason + 1) AS waste_ms", "CAST(0 AS DECIMAL(38,0)) AS unknown_ms",
-        "CAST(1 AS DECIMAL(38,0)) AS opened", "CAST(1 AS DECIMAL(38,0)) AS peak_connections",
+        "CAST(1 AS DECIMAL(38,0)) AS opened", "CAST(1 AS DECIMAL(38,0)) AS peak_connections", "1L AS peak_opened",
+        "CAST(0 AS DECIMAL(38,0)) AS peak_opened_sum",
     )  # fmt: skip
     by_pair = pairs.selectExpr(
         f"{hour.format(HOURS - 1)} AS hour", "'main' AS kafka_cluster", WHO.split(", ", maxsplit=1)[0],
         WHO.split(", ")[1], "service", "broker_id", "broker", "'data' AS class",
-        "CAST(NULL AS STRING) AS cause", "CAST(0 AS DECIMAL(38,0)) AS connection_ms", "CAST(0 AS DECIMAL(38,0)) AS useful_ms",
-        "CAST(0 AS DECIMAL(38,0)) AS waste_ms", "CAST(0 AS DECIMAL(38,0)) AS unknown_ms", "CAST(0 AS DECIMAL(38,0)) AS opened",
-        "CAST(2 AS DECIMAL(38,0)) AS peak_connections",
+        "CAST(NULL AS STRING) AS cause", f"CAST({2 * HOUR_MS} AS DECIMAL(38,0)) AS connection_ms",
+        f"CAST({2 * HOUR_MS} AS DECIMAL(38,0)) AS useful_ms", "CAST(0 AS DECIMAL(38,0)) AS waste_ms",
+        "CAST(0 AS DECIMAL(38,0)) AS unknown_ms", "CAST(36 AS DECIMAL(38,0)) AS opened",
+        "CAST(n + broker_id AS DECIMAL(38,0)) AS peak_connections", "n AS peak_opened",
+        "CAST(n AS DECIMAL(38,0)) AS peak_opened_sum",
     )  # fmt: skip
     brokers = spark.range(BROKERS).selectExpr(
         LAST_DAY, "'main' AS kafka_cluster", "CAST(id AS INT) AS broker_id",
@@ -64,16 +67,27 @@ def frames_of(spark):
         "100 AS max_connections", "0.09D AS share_of_limit", "id",
     )  # fmt: skip
     fixes = spark.createDataFrame([(fix,) for fix in FIXES], "fix string")
-    services = spark.range(SERVICES).selectExpr(
-        LAST_DAY, *WHO.split(", "), "concat('s', id) AS service",
-        f"CAST({24 * HOUR_MS} AS DECIMAL(38,0)) * (id + 1) AS waste_ms",
-        "(CASE WHEN id < 130 THEN 0.3D WHEN id < 210 THEN -0.2D ELSE 0.001D END) AS efficiency_change",
-        "0.5D AS efficiency", "0.4D AS previous_efficiency",
-    )  # fmt: skip
+    # Half of each one's time is waste; a week ago it was 80%, 30% and 50.1%.
+    before = "(CASE WHEN id < 130 THEN 800 WHEN id < 210 THEN 300 ELSE 501 END)"
+    by_service = spark.range(SERVICES).selectExpr("concat('s', id) AS service", "id")
+    weeks = [
+        by_service.selectExpr(
+            f"DATE '{day}' AS day", *WHO.split(", "), "service", "'producer' AS client_kind", "'java' AS library",
+            "'4.4.0' AS library_version", "'excess' AS class", "CAST(NULL AS STRING) AS cause",
+            f"CAST({waste} AS DECIMAL(38,0)) AS waste_ms", f"CAST({useful} AS DECIMAL(38,0)) AS useful_ms",
+            "CAST(0 AS DECIMAL(38,0)) AS connection_ms", "CAST(0 AS DECIMAL(38,0)) AS unknown_ms",
+            "CAST(0 AS DECIMAL(38,0)) AS opened",
+        )
+        for day, waste, useful in (
+            ("2026-01-18", f"{24 * HOUR_MS} * (id + 1)", f"{24 * HOUR_MS} * (id + 1)"),
+            ("2026-01-11", before, f"1000 - {before}"),
+        )
+    ]  # fmt: skip
+    services = weeks[0].unionByName(weeks[1])
     ended = "(SELECT hll_sketch_agg(id) AS clients_sketch FROM range(10))"
     return {
         "coverage": hours.selectExpr(
-            "hour", *WHO.split(", "), "'s0' AS service", "10L AS agents", "10L AS agents_at_end",
+            "hour", *WHO.split(", "), "'s0' AS service", "10L AS agents", "10L AS agents_at_end", "1L AS boots_started",
             f"CAST({10 * HOUR_MS} AS DECIMAL(38,0)) AS covered_ms", "CAST(600 AS DECIMAL(38,0)) AS minutes_seen",
             "CAST(600 AS DECIMAL(38,0)) AS minutes_expected",
         ),
@@ -90,13 +104,6 @@ def frames_of(spark):
             "CAST(IF(fix = 'idle_closing_on', 0, 24) AS DECIMAL(38,0)) AS opened_saved",
         ),
         "forecast": brokers,
-        "week_over_week": services,
-        "surge": pairs.selectExpr(
-            f"{hour.format(HOURS - 1)} AS hour", "'main' AS kafka_cluster", *WHO.split(", "), "service",
-            "broker_id", "broker", "2.0D AS steady_connections", "CAST(n + broker_id AS DECIMAL(38,0)) AS peak_connections",
-            "CAST(36 AS DECIMAL(38,0)) AS opened", "CAST(n AS DECIMAL(38,0)) AS peak_opened_sum", "1L AS boots_started",
-            "(n + broker_id) / 2.0D AS surge_ratio", "CAST(n AS DOUBLE) * 100 AS opened_ratio",
-        ),
         "findings": hours.crossJoin(reasons).selectExpr(
             "hour", *WHO.split(", "), "'s0' AS service", "'warning' AS severity",
             "concat('finding-', reason % 3) AS finding",
@@ -182,7 +189,7 @@ def test_tables_of_before_an_upgrade_can_be_read(spark):
     frames = frames_of(spark)
     older = {
         "coverage": frames["coverage"].drop("agents_at_end"),
-        "surge": frames["surge"].drop("peak_opened_sum", "opened_ratio"),
+        "hourly": frames["hourly"].drop("peak_opened_sum"),
     }
     digest = read_digest(Frames(spark, older), days=1, until=None)
     assert digest.end == datetime(2026, 1, 18, 23, tzinfo=UTC)

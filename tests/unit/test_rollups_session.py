@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from spark_rollups.session import chosen_settings, defaults_file
@@ -33,6 +35,14 @@ def test_a_cluster_keeps_its_web_page():
     for submitted in (True, False):
         assert "spark.ui.enabled" not in chosen(yarn, submitted=submitted)
     assert chosen({})["spark.ui.enabled"] == "false"
+
+
+def test_a_local_spark_makes_no_folder_where_it_is_started():
+    """Spark makes the folder of its warehouse, by default in the working directory."""
+    warehouse = chosen({})["spark.sql.warehouse.dir"]
+    assert Path(warehouse.removeprefix("file://")).is_dir()
+    assert warehouse != Path.cwd().as_uri()
+    assert "spark.sql.warehouse.dir" not in chosen({"spark.master": "yarn"})
 
 
 @pytest.mark.parametrize(
