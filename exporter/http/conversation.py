@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Allowance", "Bounds", "Conversation", "Phase"]
+__all__ = ["ANSWER_BYTES", "Allowance", "Bounds", "Conversation", "Phase"]
 
 import asyncio
 import time
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _HEAD_CHUNK = 4096
 _CHUNK = 64 * 1024
+# Of all readers together that have not yet taken their documents: a larger one goes alone.
+ANSWER_BYTES = 16 * 1024 * 1024
+LARGE_ANSWER = 256 * 1024
 _LINGER_SECONDS = 1.0
 _LINGER_BYTES = 32 * 1024 * 1024
 _BODILESS = frozenset({"GET", "HEAD"})
@@ -58,11 +61,18 @@ class Allowance:
     """Bytes of bodies that all connections together may hold."""
 
     def __init__(self, most: int) -> None:
-        self._left = most
+        self._left = self._most = most
 
     def take(self, count: int) -> bool:
         """Take some, if there are so many left."""
         if count > self._left:
+            return False
+        self._left -= count
+        return True
+
+    def take_or_all(self, count: int) -> bool:
+        """Take some, or all and more where nothing is taken."""
+        if count > self._left < self._most:
             return False
         self._left -= count
         return True
@@ -79,11 +89,19 @@ class Conversation:
     """
 
     def __init__(
-        self, app: App, bounds: Bounds, allowance: Allowance, peer: Peer, *, is_local: bool
+        self,
+        app: App,
+        bounds: Bounds,
+        allowance: Allowance,
+        peer: Peer,
+        *,
+        is_local: bool,
+        answers: Allowance | None = None,
     ) -> None:
         self._app = app
         self._bounds = bounds
         self._allowance = allowance
+        self._answers = answers or Allowance(ANSWER_BYTES)
         self._held = 0
         self.peer = peer
         self._is_local = is_local
@@ -152,6 +170,22 @@ class Conversation:
         finally:
             self._allowance.give_back(self._held)
             self._held = 0
+        large = len(response.body) if len(response.body) > LARGE_ANSWER else 0
+        if response.may_wait and large and not self._answers.take_or_all(large):
+            large, response = (
+                0,
+                text_response(
+                    HTTPStatus.SERVICE_UNAVAILABLE, "too many large answers", ("Retry-After", "5")
+                ),
+            )
+        elif not response.may_wait:
+            large = 0
+        try:
+            await self._reply(response, has_body=has_body)
+        finally:
+            self._answers.give_back(large)
+
+    async def _reply(self, response: Response, *, has_body: bool) -> None:
         unread = has_body and self._http.their_state is h11.SEND_BODY
         unheard = response.status == HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
         await self._send(response, close=unread or unheard)

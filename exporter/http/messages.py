@@ -38,7 +38,7 @@ class Response:
     """One response; the server adds what every response has.
 
     A `stream` takes the place of `body`: its parts are sent as they come, until it or the
-    connection ends.
+    connection ends. One that `may_wait` is refused where many large ones are still being read.
     """
 
     status: int = HTTPStatus.OK
@@ -46,6 +46,7 @@ class Response:
     content_type: str = "text/plain; charset=utf-8"
     headers: tuple[tuple[str, str], ...] = ()
     stream: AsyncGenerator[bytes] | None = None
+    may_wait: bool = False
 
 
 def text_response(status: int, text: str, *headers: tuple[str, str]) -> Response:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import h11
 
-from exporter.http.conversation import Allowance, Bounds, Conversation, Phase
+from exporter.http.conversation import ANSWER_BYTES, Allowance, Bounds, Conversation, Phase
 from exporter.http.messages import Peer
 from exporter.http.streams import PlainStream, TlsStream
 
@@ -87,6 +87,7 @@ class HttpServer:
         self._max_connections = max_connections
         self._bounds = bounds or Bounds()
         self._allowance = Allowance(body_bytes)
+        self._answers = Allowance(ANSWER_BYTES)
         self._open: dict[asyncio.Task[None], Conversation] = {}
         self._is_ending = False
         self.rejected: Counter[str] = Counter()
@@ -173,7 +174,12 @@ class HttpServer:
             sock.close()
             return
         conversation = Conversation(
-            self._app, self._bounds, self._allowance, peer, is_local=is_local
+            self._app,
+            self._bounds,
+            self._allowance,
+            peer,
+            is_local=is_local,
+            answers=self._answers,
         )
         task = asyncio.get_running_loop().create_task(self._serve(sock, conversation))
         self._open[task] = conversation

@@ -196,6 +196,7 @@ class Application:
             body=response.body,
             content_type=response.content_type,
             headers=tuple(headers.items()),
+            may_wait=response.may_wait,
             stream=response.stream,
         )
 
@@ -324,7 +325,7 @@ class Application:
             )
         if path == "/":
             return html_response(body)
-        return Response(body=body, content_type=JSON)
+        return Response(body=body, content_type=JSON, may_wait=True)
 
     def _formatted(self, path: str, snapshot: Snapshot, stale: bool) -> bytes:  # noqa: FBT001
         done = self._documents.get(path)
@@ -352,4 +353,6 @@ def html_response(body: bytes) -> Response:
     from exporter.web.page import PAGE_POLICY
 
     policy = ("Content-Security-Policy", PAGE_POLICY)
-    return Response(body=body, content_type="text/html; charset=utf-8", headers=(policy,))
+    return Response(
+        body=body, content_type="text/html; charset=utf-8", headers=(policy,), may_wait=True
+    )

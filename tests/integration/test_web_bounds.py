@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.http.conversation import Bounds
+from exporter.http.conversation import ANSWER_BYTES, LARGE_ANSWER, Bounds
 from tests.integration.web_support import Agent, ask, port_of, raw, receive_all, serving
 from tests.unit.snapshots import fleet
 
@@ -173,3 +173,18 @@ def test_no_descriptor_is_left_after_many_connections():
             time.sleep(0.05)
         assert server._server.connections == 0
         assert len(list(Path("/proc/self/fd").iterdir())) <= before
+
+
+def test_documents_that_are_not_read_are_bounded_together():
+    """Large ones that slow readers hold keep further ones out, and never the metrics."""
+    with serving(Agent(fleet(100, 100))) as server, contextlib.ExitStack() as stack:
+        size = len(ask(server, "GET", "/api/v1/connections")[2])
+        assert size > LARGE_ANSWER
+        statuses = []
+        for _ in range(2 * (1 + ANSWER_BYTES // size)):
+            sock = stack.enter_context(raw(server))
+            sock.sendall(b"GET /api/v1/connections HTTP/1.1\r\nHost: a\r\n\r\n")
+            statuses.append(int(sock.recv(20).split()[1]))
+        assert statuses[0] == 200
+        assert statuses[-1] == 503
+        assert ask(server, "GET", "/metrics")[0] == 200
