@@ -19,7 +19,7 @@ from tests.lab.addresses import free_port
 
 HOST = "127.0.0.1"
 SECONDS = 6.0
-# The chart's limit for a sidecar is 160 MiB.
+# The chart's limit for a sidecar is 256 MiB.
 MOST_MIB = 96
 SERIES = 10_000
 ATTACK = """

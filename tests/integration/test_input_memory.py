@@ -11,7 +11,7 @@ from exporter.clients.json_values import BYTES_OF_A_VALUE
 from exporter.config.settings import JavaSourceSettings, StatisticsSettings
 
 MIB = 1024 * 1024
-# The chart's limit is 160 MiB; an agent with 10,000 connections takes 100 MiB before it reads more.
+# The chart's limit is 256 MiB; an agent with 10,000 connections takes 100 MiB before it reads more.
 MOST_ADDED = 44 * MIB
 STATISTICS_BYTES = StatisticsSettings().max_bytes
 PAGE_BYTES = JavaSourceSettings(name="s", url="http://127.0.0.1:1/").max_bytes
