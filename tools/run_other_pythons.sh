@@ -25,8 +25,12 @@ for version in 3.12 3.13; do
         continue
     fi
     venv=.cache/python-$version
-    "$python" -m venv --clear "$venv" &&
-        "$venv/bin/pip" install --quiet --require-hashes -r requirements/test.txt &&
+    # Debian's interpreters may lack what a venv needs.
+    if ! "$python" -m venv --clear "$venv" >/dev/null 2>&1; then
+        echo "Python $version: makes no venv, unit tests not run"
+        continue
+    fi
+    "$venv/bin/pip" install --quiet --require-hashes -r requirements/test.txt &&
         "$venv/bin/python" -m pytest -q -p no:cacheprovider tests/unit -m "not spark" \
             --ignore-glob='*/test_join_*' --ignore tests/unit/test_kernel_recordings.py
     result=$?
