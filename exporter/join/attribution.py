@@ -74,6 +74,11 @@ class Attributor:
         """
         return self._outlived
 
+    @property
+    def senders(self) -> AbstractSet[tuple[str, int | None]]:
+        """The sources that are remembered, each with the pid of its sender."""
+        return self._sources.keys()
+
     def is_claimable(self, cookie: int) -> bool:
         """Whether a socket that is no client's yet may still turn out to be some node."""
         socket = self._sockets.get(cookie)
@@ -109,6 +114,7 @@ class Attributor:
         key = reading.source, reading.sender_pid
         known = self._sources.get(key)
         if known is None:
+            self._forget_ended(reading.source)
             known = self._sources[key] = Claims(Source())
         source = known.source
         source.take(reading)
@@ -144,6 +150,12 @@ class Attributor:
                     self._attributions.pop(cookie, None)
             if not known.source.clients:
                 del self._sources[name]
+
+    def _forget_ended(self, name: str) -> None:
+        """Forget senders under a name that have no sockets left: the process was restarted."""
+        for key, known in list(self._sources.items()):
+            if key[0] == name and not known.source.pairs:
+                del self._sources[key]
 
     # ---- the sockets --------------------------------------------------------------------------
 

@@ -260,6 +260,17 @@ def test_a_socket_that_is_gone_is_forgotten():
     assert not host.join.is_claimable(1)
 
 
+def test_a_process_that_was_restarted_is_forgotten_with_the_first_page_of_the_next():
+    host, told = one_client()
+    settle(host, COUNTS, told)
+    host.join.forget([1, 2])
+    for pid in (2, 3, 4):
+        host.open(10 * pid, pid=pid)
+        host.read({10 * pid: (50, 60)}, told, sender_pid=pid)
+        assert host.join.senders == {("app", pid)}
+        host.join.forget([10 * pid])
+
+
 def test_a_ghost_keeps_its_name_and_frees_its_node():
     host, told = one_client()
     settle(host, COUNTS, told)
