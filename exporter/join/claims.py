@@ -303,12 +303,12 @@ class Claims:
             self._follow({name: list(there)})
             changed = self._groups[name].changed
             used = {
-                socket: [pair for pair in pairs if pair.row.is_in_use]
+                socket: [pair for pair in pairs if pair.row.may_be_in_use]
                 for socket, pairs in there.items()
             }
             rows = {pair.row for pairs in used.values() for pair in pairs}
             # A node that was in use since the sockets there last changed has one of them.
-            is_settled = all(row.reads and row.reads[-1].number > changed for row in rows)
+            is_settled = all(row.is_in_use and row.reads[-1].number > changed for row in rows)
             if is_settled and len(there) == len(rows) and mature >= there.keys():
                 found = self._search(remote, Problem(used)) or {}
                 claims += [Claim(*each, is_grouped=False) for each in found.items()]
@@ -372,7 +372,7 @@ class Claims:
             pair.growths or not pair.is_read
             for socket in sockets
             for pair in self.source.alive(socket)
-            if pair.row.is_in_use
+            if pair.row.may_be_in_use
         )
 
     @staticmethod

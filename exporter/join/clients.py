@@ -32,6 +32,8 @@ class Client:
     rows: dict[str, Row] = field(default_factory=dict)
     shared_reads: int = 0
     """Reads in a row with more nodes that counted than connections that were ever opened."""
+    open_reads: int = 0
+    """Reads in a row at which it had talked to brokers, and had authenticated with none."""
     is_steady: bool = False
     """Whether the last two reads counted the same connections."""
     is_shown_open: bool = False
@@ -45,12 +47,17 @@ class Client:
 
         A page counts them late, but not as late as that.
         """
-        reading = self.reading
-        return self.is_shown_open or (
-            reading.library is Library.JAVA
-            and reading.authentications == 0
-            and any(len(row.reads) > READS_OF_LAG for row in self.rows.values())
-        )
+        return self.is_shown_open or self.open_reads > READS_OF_LAG
+
+    def count_reads(self) -> None:
+        """Count how often in a row its last reads said the same odd thing."""
+        reading, nodes = self.reading, self.counted_rows
+        created = reading.connections_created
+        is_more = created is not None and len(nodes) > created
+        self.shared_reads = self.shared_reads + 1 if is_more else 0
+        is_java = reading.library is Library.JAVA
+        is_open = is_java and reading.authentications == 0 and bool(nodes)
+        self.open_reads = self.open_reads + 1 if is_open else 0
 
     def learn_law(self) -> bool:
         """Take what the reads say of its law; return whether that is new."""

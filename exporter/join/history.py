@@ -17,6 +17,8 @@ from exporter.join.laws import Counts, Shape, counts_of, shape_of
 from exporter.model import Role
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from exporter.model import (
         ClientGroup,
         ClientKey,
@@ -190,8 +192,13 @@ class Row:
         return not reads or (len(reads) > 1 and reads[-1].counts == reads[-2].counts)
 
     @property
+    def may_be_in_use(self) -> bool:
+        """Whether it says that it has a connection, or counted more within the last two reads."""
+        return self.node.connection_state == "UP" or self._has_grown(list(self.reads)[-3:])
+
+    @property
     def is_in_use(self) -> bool:
-        """Whether it has a connection: it says so, or counted more within the last two reads.
+        """Whether it has a connection for certain.
 
         When a socket closes that may have been this node's, what was counted until then says
         nothing of the sockets that are left.
@@ -199,10 +206,12 @@ class Row:
         reads = self.reads
         if not reads or reads[-1].number - self.lost_at < READS_OF_LAG:
             return False
-        if self.node.connection_state == "UP":
-            return True
-        since = [read for read in reads if read.number > self.lost_at][-3:]
-        return reads[-1].counts != since[0].counts
+        since = [read for read in reads if read.number > self.lost_at]
+        return self.node.connection_state == "UP" or self._has_grown(since[-3:])
+
+    @staticmethod
+    def _has_grown(reads: Sequence[Read]) -> bool:
+        return bool(reads) and reads[-1].counts != reads[0].counts
 
     @property
     def is_learned(self) -> bool:

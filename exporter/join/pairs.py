@@ -178,8 +178,9 @@ class Pair:
             self.growths = self._grown = 0
             self.increments = frozenset()
             return
-        if sent > 0 or received > 0:
+        if sent > 0 or received > 0 or (out.low == out.high and incoming.low == incoming.high):
             self.strikes = 0
+        if sent > 0 or received > 0:
             self._grown += sent + received
             # In steady traffic no read falls between two messages: the sum of several shows more.
             open_bytes = (now_out.high - now_out.low) + (now_in.high - now_in.low)

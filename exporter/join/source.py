@@ -70,9 +70,7 @@ class Source:
                 )
                 client.reading = told
             self._take_nodes(client, told, times)
-            created = told.connections_created
-            is_more = created is not None and len(client.counted_rows) > created
-            client.shared_reads = client.shared_reads + 1 if is_more else 0
+            client.count_reads()
         for key in self.clients.keys() - shown.keys() if is_whole else ():
             self.drop(key)
 
@@ -121,7 +119,7 @@ class Source:
     def advance(self, sockets: Collection[Socket], may_be: Callable[[Row, Socket], bool]) -> None:
         """Hold every socket against every node, as far as both were read."""
         for client in self.clients.values():
-            if client.learn_law() and client.law is not None:
+            if client.learn_law():
                 self._narrow(client, client.law)
         rows = sum(len(client.rows) * len(client.laws) for client in self.clients.values())
         if rows * len(sockets) > _MOST_PAIRS:
@@ -145,14 +143,18 @@ class Source:
                         continue
                     known[row] = [pair for pair in pairs if self._advance(client, pair)]
 
-    def _narrow(self, client: Client, law: Law) -> None:
-        """Leave one law. What was read so far allowed for logins that an open client has not."""
+    def _narrow(self, client: Client, law: Law | None) -> None:
+        """Leave one law; None: begin again with all.
+
+        What was read so far allowed for logins that an open client has not.
+        """
         for socket, known in self.pairs.items():
             for row in client.rows.values():
-                pairs = known.get(row, [])
-                known_pairs = [pair for pair in pairs if pair.law == law != PLAIN]
-                if pairs:
-                    known[row] = known_pairs or [Pair(socket, row, law)]
+                pairs = known.pop(row, None)
+                if pairs is None or law is None:
+                    continue
+                kept = [pair for pair in pairs if pair.law == law != PLAIN]
+                known[row] = kept or ([Pair(socket, row, law)] if pairs else [])
 
     def _advance(self, client: Client, pair: Pair) -> bool:
         """Hold a pair's two sides against each other; return whether it is still possible."""

@@ -73,9 +73,13 @@ def commands(page: str) -> list[str]:
     return [re.sub(r"\s+# .*", "", line) for line in lines if line]
 
 
+def questions() -> list[str]:
+    """Return what the README asks a running agent, and the agent's own command before that."""
+    return [line for line in commands("README.md") if re.match(r"(source <\()?brokerwire ", line)]
+
+
 def test_each_command_is_run_somewhere():
-    here = {"brokerwire run", "brokerwire inspect", "brokerwire explain java"}
-    here |= {"brokerwire check --max zombie=0"}
+    here = questions()
     for line in [line for page in PAGES for line in commands(page)]:
         run_here = line in here or line.startswith("brokerwire-rollups simulate")
         assert run_here or ELSEWHERE.match(line), line
@@ -83,8 +87,8 @@ def test_each_command_is_run_somewhere():
 
 @pytest.mark.root
 @needs_root
-def test_run_and_the_three_questions(tmp_path):
-    lines = [line for line in commands("README.md") if line.startswith("brokerwire ")]
+def test_run_and_what_is_asked_then(tmp_path):
+    lines = questions()
     assert lines[0] == "brokerwire run"
     (tmp_path / "client.py").write_text(CLIENT)
     (tmp_path / "java").symlink_to(sys.executable)
@@ -95,11 +99,13 @@ def test_run_and_the_three_questions(tmp_path):
         cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     said = done.stdout
-    assert re.findall(r"^== (\d+)$", said, re.MULTILINE) == ["0"] * 4, said + done.stderr
+    assert re.findall(r"^== (\d+)$", said, re.MULTILINE) == ["0"] * len(lines), said + done.stderr
     parts = dict(re.findall(r"^== (\D.*?)\n(.*?)(?=^== )", said, re.MULTILINE | re.DOTALL))
     assert 'kafka_client_connections{broker="127.0.0.1:9092"' in parts["metrics"]
     assert "2 connections" in parts["brokerwire inspect"]
     assert "127.0.0.1:9092" in parts["brokerwire explain java"]
+    assert "9092" in parts["brokerwire top"]
+    assert (tmp_path / "brokerwire-bundle.json").stat().st_size > 1000
     assert "ok   zombie: 0 (max 0)" in parts["brokerwire check --max zombie=0"]
 
 

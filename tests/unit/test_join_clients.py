@@ -19,12 +19,19 @@ KEY = ClientKey("app", ClientKind.ADMIN, "c")
 def a_client(reads=3, *, nodes=1, **reported):
     """Return a client whose nodes were read so often."""
     one = Client(KEY, client("c", **reported))
-    for number in range(1, nodes + 1):
-        name = f"-{number}"
-        one.rows[name] = row(name)
-        for read in range(1, reads + 1):
-            one.rows[name].take(node(name, read, read), KEY.kind, read, (read, read))
+    one.rows = {name: row(name) for name in (f"-{number}" for number in range(1, nodes + 1))}
+    for read in range(1, reads + 1):
+        for name, each in one.rows.items():
+            each.take(node(name, read, read), KEY.kind, read, (read, read))
+        one.count_reads()
     return one
+
+
+def test_a_client_that_was_made_again_is_open_only_by_its_own_reads():
+    one = a_client(5, authentications=1)
+    one.reading = client("c", authentications=0)
+    one.count_reads()
+    assert not one.is_open
 
 
 @pytest.mark.parametrize(
