@@ -97,8 +97,8 @@ def _page(clients: Iterable[ClientReading]) -> str:
 
 def simulated(profile: str, clients: int, reads: int, *, grouped: bool) -> Result:
     """Measure a process of so many clients, of which some talk and some are idle."""
-    names = (*ORDINARY, "groups") if grouped else ORDINARY
-    host = Host(profile, 1, dict.fromkeys(TRAITS, False) | dict.fromkeys(names, True))
+    traits = dict.fromkeys(TRAITS, False) | dict.fromkeys(ORDINARY, True)
+    host = Host(profile, 1, traits | {"groups": grouped})
     process = add_process(host, 0, Library.JAVA)
     for number in range(clients):
         add_client(host, process, number)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from exporter.join.history import READS_OF_LAG
 from exporter.join.laws import PLAIN
 from exporter.join.search import (
+    MOST_STEPS,
     Left,
     Problem,
     Right,
@@ -67,6 +68,7 @@ class Claims:
         """The last read at which a process had sockets of no known group, by owner."""
         self._searches: dict[object, Search] = {}
         self._used_searches: dict[object, Search] = {}
+        self._steps_left = MOST_STEPS
         self._chosen: dict[object, object] = {}
         """Which client each group was taken for last, and which node each socket."""
         self._unnamed: AbstractSet[str] = frozenset()
@@ -85,6 +87,7 @@ class Claims:
                 groups.setdefault(socket.group.key, []).append(socket)
         loose = [socket for socket in sockets if socket.group is None]
         self._used_searches = {}
+        self._steps_left = MOST_STEPS
         found: list[Claim] = []
         if loose:
             self._loose_at[loose[0].owner] = self.source.reads
@@ -341,7 +344,7 @@ class Claims:
         laws = {pair.law for pairs in problem.options.values() for pair in pairs}
         found: dict[Socket, list[Pair]] = {}
         is_possible = not problem.options
-        for law in sorted(laws):
+        for place, law in enumerate(sorted(laws)):
             options = {
                 socket: [pair for pair in pairs if pair.law == law]
                 for socket, pairs in problem.options.items()
@@ -349,7 +352,10 @@ class Claims:
             if not all(options.values()):
                 continue
             search = self._used_searches[name, law] = self._searches.get((name, law)) or Search()
-            allowed = search.options(replace(problem, options=options))
+            allowed = search.options(
+                replace(problem, options=options), self._steps_left // (len(laws) - place)
+            )
+            self._steps_left -= min(search.steps, self._steps_left)
             if allowed is None:
                 continue
             is_possible = True

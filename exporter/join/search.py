@@ -6,7 +6,7 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["Left", "Problem", "Right", "Search", "certificates_agree", "saturating"]
+__all__ = ["MOST_STEPS", "Left", "Problem", "Right", "Search", "certificates_agree", "saturating"]
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 Left = TypeVar("Left", bound="Hashable")
 Right = TypeVar("Right", bound="Hashable")
 
-# Looks at pairs of one search: so many take 0.1 s.
-_MOST_STEPS = 200_000
+# Looks at pairs in all searches of one read: so many take half a second.
+MOST_STEPS = 200_000
 
 # A search that took so long is not done again at each read.
 _READS_OF_REST = 10
@@ -75,18 +75,22 @@ class Search:
         self._known: list[dict[Socket, Pair]] = []
         self._last: dict[Socket, list[Pair]] = {}
         self._rest = 0
+        self._most_steps = MOST_STEPS
         self._begin(Problem({}))
 
     def _begin(self, problem: Problem) -> None:
         self._problem = problem
-        self._steps = 0
+        self.steps = 0
         self._agreed: dict[tuple[Pair, Pair], bool] = {}
 
-    def options(self, problem: Problem) -> dict[Socket, list[Pair]] | None:
+    def options(
+        self, problem: Problem, most_steps: int = MOST_STEPS
+    ) -> dict[Socket, list[Pair]] | None:
         """Return for each socket the pairs that no law excludes; None: there is no assignment.
 
         The first pair of each list is that of one and the same assignment, where one was found.
         """
+        self.steps, self._most_steps = 0, most_steps
         sides = (
             frozenset(problem.options),
             frozenset(pair.row for pairs in problem.options.values() for pair in pairs),
@@ -112,7 +116,7 @@ class Search:
             self._excluded.clear()
             self._agreed.clear()
             found = self._run()
-        if self._steps > _MOST_STEPS:
+        if self.steps > self._most_steps:
             self._rest = _READS_OF_REST
         self._last = found or {}
         return found
@@ -169,7 +173,7 @@ class Search:
         narrowed = self._narrow(domains, pair, {})
         if narrowed is None:
             return None
-        if self._steps > _MOST_STEPS:
+        if self.steps > self._most_steps:
             return {}
         try:
             return self._solve(narrowed, {pair.socket: pair})
@@ -204,7 +208,7 @@ class Search:
             narrowed = self._narrow(domains, pair, chosen)
             if narrowed is None:
                 continue
-            if self._steps > _MOST_STEPS:
+            if self.steps > self._most_steps:
                 raise _TooManyError
             chosen[socket] = pair
             found = self._solve(narrowed, chosen)
@@ -224,7 +228,7 @@ class Search:
         for socket, pairs in domains.items():
             if socket is pair.socket:
                 continue
-            self._steps += len(pairs)
+            self.steps += len(pairs)
             left[socket] = [
                 other for other in pairs
                 if other.row is not pair.row
@@ -241,7 +245,7 @@ class Search:
         """Whether each socket can have a node of its own, no client more than it holds."""
         seats = _Seats(domains, self._problem.most, chosen.values())
         is_enough = all(seats.place(socket, set()) for socket in domains)
-        self._steps += seats.steps
+        self.steps += seats.steps
         return is_enough
 
     def _agree(self, one: Pair, other: Pair) -> bool:
