@@ -48,6 +48,7 @@ pytestmark = [
 BRINGER = "localhost/brokerwire-jmx-exporter:test"
 CONTAINERFILE = REPOSITORY / "examples" / "jmx_exporter" / "Containerfile"
 EXAMPLE = REPOSITORY / "examples" / "statistics" / "python" / "producer.py"
+CLIENT = REPOSITORY / "clients" / "python" / "brokerwire_client"
 APPLICATION, SIDECAR = 1000, 65532
 USER, PASSWORD = "prometheus", "opening"
 INLET = "unix:/run/brokerwire/statistics.sock"
@@ -162,6 +163,7 @@ def start_example(here, template: dict, volumes: dict[str, Path], bootstrap: str
     words = [
         "podman", "run", "--rm", "--interactive", "--pod", here.name, "--user", f"{uid}:{uid}",
         *CLOSED, *mounts_of(container, volumes), "--volume", f"{EXAMPLE}:/producer.py:ro",
+        "--volume", f"{CLIENT}:/{CLIENT.name}:ro",
         "--entrypoint", "/usr/bin/python3.11", IMAGE, "/producer.py", bootstrap, "orders",
     ]  # fmt: skip
     return ManagedProcess(
