@@ -340,13 +340,19 @@ class Claims:
         return claims
 
     def _search(self, name: object, problem: Problem) -> dict[Socket, list[Pair]] | None:
-        """Return what each socket may be under any law; None where no law has an assignment."""
-        laws = {pair.law for pairs in problem.options.values() for pair in pairs}
+        """Return what each socket may be; None where there is no assignment.
+
+        Of one client all connections are under one law, so each law is searched alone. Several
+        clients may have one each.
+        """
+        pairs = [pair for each in problem.options.values() for pair in each]
+        is_one = len({pair.row.client for pair in pairs}) == 1
+        laws = sorted({pair.law for pair in pairs}) if is_one else [None]
         found: dict[Socket, list[Pair]] = {}
         is_possible = not problem.options
-        for place, law in enumerate(sorted(laws)):
+        for place, law in enumerate(laws):
             options = {
-                socket: [pair for pair in pairs if pair.law == law]
+                socket: [pair for pair in pairs if law in (None, pair.law)]
                 for socket, pairs in problem.options.items()
             }
             if not all(options.values()):

@@ -37,6 +37,22 @@ def test_the_join_is_never_wrong(profile):
     assert wrongs(profile, range(RUNS)) == []
 
 
+@pytest.mark.parametrize(
+    ("profile", "seed"),
+    [
+        ("sasl-ssl-plain", 7),
+        ("tls13", 5_089),
+        ("tls13", 30_026),
+        ("tls13", 40_198),
+        ("tls13", 40_249),
+        ("sasl-ssl-scram", 30_088),
+        ("mixed", 70_055),
+    ],
+)
+def test_what_was_wrong_once_is_not_again(profile, seed):
+    assert simulate(profile, seed, stop_at_wrong=True).wrongs == []
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_totals_that_lag_now_and_then(profile):
     """Clients are interrupted between a write and its count, or pages are of another moment."""
