@@ -282,6 +282,11 @@ class Claims:
             claims = []
             for part in _parts(options):
                 name = frozenset(pair.row.client for pairs in part.values() for pair in pairs)
+                laws = {pair.law for pairs in part.values() for pair in pairs}
+                if len(name) > 1 and len(laws) > 1:
+                    # Each client may be under a law of its own: too many to enumerate.
+                    claims += self._claims_of_rows(part, mature)
+                    continue
                 found = self._search(name, Problem(part, is_complete, most))
                 claims += [Claim(*each, is_grouped=False) for each in (found or {}).items()]
             return claims
@@ -340,19 +345,16 @@ class Claims:
         return claims
 
     def _search(self, name: object, problem: Problem) -> dict[Socket, list[Pair]] | None:
-        """Return what each socket may be; None where there is no assignment.
+        """Return what each socket may be under any law; None where no law has an assignment.
 
-        Of one client all connections are under one law, so each law is searched alone. Several
-        clients may have one each.
+        These are sockets of one client, or to one address: all are under one law.
         """
-        pairs = [pair for each in problem.options.values() for pair in each]
-        is_one = len({pair.row.client for pair in pairs}) == 1
-        laws = sorted({pair.law for pair in pairs}) if is_one else [None]
+        laws = {pair.law for pairs in problem.options.values() for pair in pairs}
         found: dict[Socket, list[Pair]] = {}
         is_possible = not problem.options
-        for place, law in enumerate(laws):
+        for place, law in enumerate(sorted(laws)):
             options = {
-                socket: [pair for pair in pairs if law in (None, pair.law)]
+                socket: [pair for pair in pairs if pair.law == law]
                 for socket, pairs in problem.options.items()
             }
             if not all(options.values()):

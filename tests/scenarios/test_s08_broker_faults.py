@@ -103,7 +103,8 @@ def test_a_killed_broker_leaves_half_closed_sockets_and_refusals(cluster, stage)
                 f"{name} to leave the dead broker",
             )
             closed = watch.closed(name)
-            assert closed.get("broker", 0) >= 1, closed
+            # A killed process that had not read everything ends its connections by a reset.
+            assert closed.get("broker", 0) + closed.get("abort", 0) >= 1, closed
         # It is missed: what is expected does not go with it.
         assert {name: watch.expected(name) for name in before} == before
         watch.wait(
