@@ -28,7 +28,7 @@ MISSED_SECONDS = 60.0
 
 # A client that closes has no need of its broker any more; whether it was the client is not known
 # of every end.
-_MISSED = frozenset({ClosedBy.BROKER, ClosedBy.UNKNOWN})
+_MISSED = frozenset({ClosedBy.BROKER, ClosedBy.ABORT, ClosedBy.UNKNOWN})
 
 
 class Need(NamedTuple):

@@ -38,7 +38,7 @@ ORDERS = ("orders", "10.2.0.1:9092")
         (ClosedBy.BROKER, True),
         (ClosedBy.UNKNOWN, True),
         (ClosedBy.CLIENT, False),
-        (ClosedBy.ABORT, False),
+        (ClosedBy.ABORT, True),
         (ClosedBy.REFUSED, False),
     ],
 )
