@@ -216,7 +216,10 @@ class Claims:
         """Whether a client holds a connection for certain."""
         if client.reading.connection_count == 0:
             return False
-        return bool(client.held) or any(self._is_held(row) for row in client.counted_rows)
+        # One socket that closed leaves the others; a group that is gone as a whole stays an option.
+        return bool(client.held) or any(
+            row.may_be_in_use or row in self._claimed for row in client.counted_rows
+        )
 
     def _is_held(self, row: Row) -> bool:
         """Whether a node has a connection: it is in use, or had one that is still there."""
