@@ -109,7 +109,7 @@ def test_a_leaked_twin_is_excess(shared_cluster_3, stage):
             and watch.classes("twin").get("data") == 3
         ),
         "the leaked connections and the finding, beside the data connections",
-        seconds=30,
+        seconds=75,
     )
     # Twins share one name for their metrics, so that one connection of each pair is claimed: the
     # other one is too many, and where both counted the same nobody can tell which. The leaked twin sends nothing: it holds bootstrap connections only.
