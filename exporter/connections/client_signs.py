@@ -11,12 +11,12 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["ClientOfSigns", "first_to_fall_silent", "kinds_shown", "signs_of_client"]
+__all__ = ["Beginning", "ClientOfSigns", "beginning_of", "kinds_shown", "signs_of_client"]
 
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.connections.signs import (
     Sign,
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from exporter.connections.tracked import TrackedConnection
     from exporter.model import Endpoint
 
-# The kernel counts time since the last byte in steps of 4 ms: two connections are in order where
-# they are further apart.
-_TICK = 0.01
+# The kernel stamps traffic by its tick of 1 to 10 ms (CONFIG_HZ), and a dump may go over one: what
+# is further apart than the longest is in order, what is apart at all nearly always.
+_APART, _HARDLY_APART = 0.011, 0.0005
 
 # A client may ask more than one listed server before it has the list of brokers: Java opens two
 # since 2.3 where the first is slow to answer.
@@ -56,20 +56,32 @@ _PAIR_SECONDS = 10.0
 _LITTLE_OUT, _LITTLE_IN = 130, 1000
 
 
+class Beginning(NamedTuple):
+    """How a client began, as far as all connections that it ever opened are known.
+
+    `first` is the cookie of its first connection. `silent_at` is when the first of its connections
+    fell silent for good: until it has the list of brokers it opens none but bootstrap connections.
+    `is_certain`: the agent was there; else an earlier connection may have been lost before.
+    """
+
+    first: int | None = None
+    silent_at: float = float("-inf")
+    is_certain: bool = False
+
+
 @dataclass(slots=True)
 class ClientOfSigns:
     """The connections that are set beside each other: those of a client, else of its process.
 
-    `is_one`: they are one client's; `is_told_apart`: they would be if it were known yet. `first`
-    is the first connection that it ever opened, by cookie. `kinds` are those that it may be of.
-    `known` are roles that are known otherwise.
+    `is_one`: they are one client's; `is_told_apart`: they would be if it were known yet. `kinds`
+    are those that it may be of. `known` are roles that are known otherwise.
     """
 
     members: Sequence[TrackedConnection]
     library: Library
     is_one: bool
     is_told_apart: bool = False
-    first: int | None = None
+    beginning: Beginning = field(default_factory=Beginning)
     kinds: frozenset[ClientKind] = frozenset()
     known: Mapping[int, Role] = field(default_factory=dict)
 
@@ -199,10 +211,9 @@ def _bootstraps(
     roles: Mapping[int, Role],
 ) -> dict[int, Sign]:
     """Find the connections by which a client learned its brokers: it never uses them again."""
-    signs: dict[int, Sign] = {}
-    first = next((each for each in quiet if each.cookie == client.first), None)
-    if first is not None:
-        signs[first.cookie] = _FIRST
+    first, silent_at, is_certain = client.beginning
+    sign_of_first = _FIRST if is_certain else _FIRST._replace(confidence=Confidence.WEAK)
+    signs = {each.cookie: sign_of_first for each in quiet if each.cookie == first}
     learned_at = min(
         (each.opened_at for each in members if roles.get(each.cookie, Role.UNKNOWN) in _LEARNED),
         default=float("-inf"),
@@ -211,10 +222,14 @@ def _bootstraps(
     for each in sorted(quiet, key=lambda each: each.last_activity_at):
         remote = each.reading.remote
         others = [one for one in members if one.reading.remote == remote and one is not each]
-        if each is first or any(one.cookie in silent and one.cookie in signs for one in others):
+        if each.cookie == first or any(
+            one.cookie in silent and one.cookie in signs for one in others
+        ):
             # No client has two bootstrap connections to one broker.
             continue
-        later = [one for one in others if one.last_activity_at > each.last_activity_at + _TICK]
+        later = [
+            one for one in others if _was_silent_before(each, one) or _was_opened_before(each, one)
+        ]
         # A consumer may have looked for its coordinator through a broker that it does not use.
         may_guess = len(signs) < _MOST_GUESSED or ClientKind.CONSUMER not in kinds
         sign = None
@@ -222,9 +237,9 @@ def _bootstraps(
             sign = _followed(kinds, {roles.get(one.cookie) for one in later}, roles, may_guess)
         if sign is not None:
             signs[each.cookie] = sign
-        elif first is not None and each.opened_at <= first.last_activity_at:
-            signs[each.cookie] = _OPENED_WITH_FIRST
-        elif not later and may_guess and each.last_activity_at <= learned_at + _TICK:
+        elif each.opened_at + _HARDLY_APART < silent_at:
+            signs[each.cookie] = _OPENED_BEFORE_SILENCE
+        elif not later and may_guess and each.last_activity_at <= learned_at + _APART:
             signs[each.cookie] = _BEFORE_THE_OTHERS
     return signs
 
@@ -247,15 +262,15 @@ def _followed(
 _FIRST = Sign(
     Role.BOOTSTRAP,
     Confidence.STRONG,
-    "the first of its client's connections to fall silent: until a client has asked one for the"
-    " list of brokers it uses no other",
+    "the first of its client's connections: until a client has asked one for the list of brokers it"
+    " uses no other",
 )
 _LEARNED = frozenset({Role.DATA, Role.COORDINATOR, Role.TRANSACTION, Role.ADMIN})
-# The first may have had another answer to wait for when the list of brokers came.
-_OPENED_WITH_FIRST = Sign(
+# The connection that brought the list of brokers may have had another answer to wait for.
+_OPENED_BEFORE_SILENCE = Sign(
     Role.BOOTSTRAP,
     Confidence.WEAK,
-    "opened before its client's first connection fell silent, and silent since its first seconds",
+    "opened before any of its client's connections fell silent, and silent since its first seconds",
 )
 _FOLLOWED = Sign(
     Role.BOOTSTRAP,
@@ -270,17 +285,38 @@ _BEFORE_THE_OTHERS = Sign(
 )
 
 
-def first_to_fall_silent(members: Iterable[TrackedConnection], now: float) -> int | None:
-    """Return the connection that has been silent for longest, if it was never used again."""
-    held = sorted(members, key=lambda each: each.last_activity_at)
-    if not is_established(held[0]) or not is_quiet(held[0], now):
-        return None
-    if len(held) > 1 and held[1].last_activity_at <= held[0].last_activity_at + _TICK:
-        return None
-    if any(each.opened_at < held[0].opened_at for each in held):
+def beginning_of(members: Collection[TrackedConnection], now: float) -> Beginning:
+    """Return how a client began; `members` are all connections that it ever opened."""
+    by_silence = sorted(members, key=lambda each: each.last_activity_at)
+    silent = by_silence[0]
+    if not _is_silent(silent, now):
+        return Beginning(_first_to_open(members, now))
+    if len(by_silence) > 1 and not _was_silent_before(silent, by_silence[1]):
+        first = _first_to_open(members, now)
+    elif any(each.opened_at < silent.opened_at for each in members):
         # Two requests of the first may wait at once; one is the list's, after which others open.
-        return None
-    return held[0].cookie
+        first = _first_to_open(members, now)
+    else:
+        first = silent.cookie
+    return Beginning(first, silent.last_activity_at)
+
+
+def _first_to_open(members: Collection[TrackedConnection], now: float) -> int | None:
+    first = min(members, key=lambda each: each.opened_at)
+    is_first = all(_was_opened_before(first, each) for each in members if each is not first)
+    return first.cookie if is_first and _is_silent(first, now) else None
+
+
+def _is_silent(tracked: TrackedConnection, now: float) -> bool:
+    return is_established(tracked) and is_quiet(tracked, now)
+
+
+def _was_silent_before(one: TrackedConnection, other: TrackedConnection) -> bool:
+    return one.last_activity_at + _APART < other.last_activity_at
+
+
+def _was_opened_before(one: TrackedConnection, other: TrackedConnection) -> bool:
+    return one.opened_at + _APART < other.opened_after
 
 
 def _learned(
@@ -362,7 +398,7 @@ def _smallest(
 
 
 def _follows(after: TrackedConnection, before: TrackedConnection, idle: Collection[int]) -> bool:
-    if not after.last_activity_at - before.last_activity_at > _TICK:
+    if not after.last_activity_at - before.last_activity_at > _APART:
         return False
     if after.opened_at - before.opened_at > _PAIR_SECONDS:
         return False

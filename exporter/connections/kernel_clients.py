@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from exporter.connections.client_signs import (
+    Beginning,
     ClientOfSigns,
-    first_to_fall_silent,
+    beginning_of,
     kinds_shown,
     signs_of_client,
 )
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 # Signs take several polls to show; a process is looked at again so often while it is busy.
 SIGNS_SECONDS = 2.0
+
+# connections.max.idle.ms of AdminClients, unless it is set; that of other clients is 540 s.
+_SHORTEST_IDLE_LIMIT = 300.0
 
 _ALL_KINDS = frozenset({ClientKind.PRODUCER, ClientKind.CONSUMER, ClientKind.ADMIN})
 
@@ -50,12 +54,16 @@ class KernelClient(NamedTuple):
 
 @dataclass(slots=True)
 class _Unit:
-    """The connections that are set beside each other."""
+    """The connections that are set beside each other.
+
+    `is_young`: none of them can have been closed for idleness yet when they were first seen.
+    """
 
     members: list[TrackedConnection] = field(default_factory=list)
-    first: int | None = None
+    beginning: Beginning = field(default_factory=Beginning)
     cookies: frozenset[int] = frozenset()
     has_lost: bool = False
+    is_young: bool = False
 
 
 class Clients:
@@ -96,7 +104,7 @@ class Clients:
         self._due = now + SIGNS_SECONDS
         before, before_of, before_superseded = self._signs, self._of, self._superseded
         self._signs, self._of, self._superseded = {}, {}, set()
-        processes = self._gather(connections)
+        processes = self._gather(connections, now)
         self._number()
         for owner, units in processes.items():
             self._look_at_process(owner, units, joined, groups, now)
@@ -113,7 +121,9 @@ class Clients:
         }
         return changed & connections.keys()
 
-    def _gather(self, connections: Mapping[int, TrackedConnection]) -> dict[str, dict[str, _Unit]]:
+    def _gather(
+        self, connections: Mapping[int, TrackedConnection], now: float
+    ) -> dict[str, dict[str, _Unit]]:
         """Sort the connections by process and client."""
         before, self._units = self._units, {}
         processes: dict[str, dict[str, _Unit]] = defaultdict(dict)
@@ -126,8 +136,10 @@ class Clients:
                 unit.members = []
                 processes[owner][key] = unit
             unit.members.append(tracked)
-        for unit in self._units.values():
+        for key, unit in self._units.items():
             cookies = frozenset(each.cookie for each in unit.members)
+            if key not in before:
+                unit.is_young = _are_young(unit.members, now)
             unit.has_lost = unit.has_lost or not unit.cookies <= cookies
             unit.cookies = cookies
         return processes
@@ -164,8 +176,9 @@ class Clients:
         possible = _possible_kinds(groups.threads.get(owner), shown.values())
         for key, unit in units.items():
             group = unit.members[0].group
-            if group is not None and group.is_whole and not unit.has_lost:
-                unit.first = first_to_fall_silent(unit.members, now)
+            if group is not None and not unit.has_lost and (group.is_whole or unit.is_young):
+                beginning = beginning_of(unit.members, now)
+                unit.beginning = beginning._replace(is_certain=group.is_whole)
             if unit.cookies <= joined.keys() and group is None:
                 continue
             kinds = shown.get(key) or possible
@@ -174,7 +187,7 @@ class Clients:
                 library=unit.members[0].owner.library,
                 is_one=group is not None,
                 is_told_apart=owner in groups.readable,
-                first=unit.first,
+                beginning=unit.beginning,
                 kinds=kinds,
                 known={
                     cookie: joined[cookie].node.role
@@ -196,6 +209,10 @@ class Clients:
                 name, kind = _name_of(unit, joined, f"#{self._numbers[key][1]}", kinds)
                 made = KernelClient(key, name, kind, has_learned)
                 self._of |= dict.fromkeys(unit.cookies, made)
+
+
+def _are_young(members: Iterable[TrackedConnection], now: float) -> bool:
+    return now - min(each.opened_after for each in members) < _SHORTEST_IDLE_LIMIT
 
 
 def _has_learned(roles: Mapping[int, Role], members: Iterable[TrackedConnection]) -> bool:

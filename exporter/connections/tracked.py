@@ -63,6 +63,8 @@ class TrackedConnection:
     """Whether it was opened between two polls of the agent."""
     group: ClientGroup | None = None
     """The client that holds it, where the kernel shows that; None proves nothing."""
+    opened_after: float = float("-inf")
+    """It was established then or later, until `opened_at`."""
 
     @property
     def cookie(self) -> int:
@@ -145,9 +147,11 @@ def first_seen(
         # Also of one that was there before its port was watched.
         is_new = polled_at is not None and by_timer <= at - polled_at + TIMER_SECONDS
         age, exact = max(by_timer, silence), True
+        opened_after = at - age
     else:
         is_new = exact = polled_at is not None
         age = silence if polled_at is None else min(silence, at - polled_at)
+        opened_after = float("-inf") if polled_at is None else polled_at
     tracked = TrackedConnection(
         reading=reading,
         owner=owner,
@@ -157,6 +161,7 @@ def first_seen(
         last_activity_at=last_activity_at(reading, fallback=at - age),
         state_since=at,
         seen_opening=is_new,
+        opened_after=opened_after,
     )
     if is_new and reading.info is not None:
         activity = activity_between(None, reading.info, reading.at)

@@ -109,10 +109,8 @@ class Claims:
             return found
         # The sender is not known, so the figures must show which process this is. A Java page has
         # all clients of a process: one witness is enough. librdkafka reports each client alone.
-        if any(
-            each.library is Library.JAVA
-            for each in (c.reading for c in self.source.clients.values())
-        ):
+        clients = self.source.clients.values()
+        if any(client.reading.library is Library.JAVA for client in clients):
             return found if any(self._shows_whose(claim.pairs[0]) for claim in found) else []
         return [claim for claim in found if all(map(self._is_witnessed, claim.pairs))]
 
@@ -124,6 +122,15 @@ class Claims:
         ]  # fmt: skip
         # Of two clients with one client.id a page mixes the figures.
         is_mixed = len(groups) > sum(client.reading.connection_count != 0 for client in java)
+        # What each group may be of each client is the same in both passes.
+        settled = set() if has_loose else settled
+        problems = {
+            (client.key, key): self._problem(
+                client, members, is_settled=key in settled, is_mixed=is_mixed
+            )
+            for client in java
+            for key, members in groups.items()
+        }
         found: dict[tuple[ClientKey, str], dict[Socket, list[Pair]]] = {}
         owners: dict[str, list[ClientKey]] = {}
         claims: list[Claim] = []
@@ -134,20 +141,19 @@ class Claims:
             shown = {} if is_first else _shown_by(claims)
             if not is_first and not shown:
                 break
-            edges: dict[ClientKey, list[str]] = {}
+            edges: dict[ClientKey, list[str]] = {client.key: [] for client in java}
+            for name, problem in problems.items():
+                if problem is None:
+                    continue
+                options = self._search((*name, is_first), _of_brokers(problem, shown))
+                if options is not None:
+                    edges[name[0]].append(name[1])
+                    found[name] = options
             for client in java:
-                for key, members in groups.items():
-                    is_settled = key in settled and not has_loose
-                    options = self._options_in_group(
-                        client, members, shown, is_settled=is_settled, is_mixed=is_mixed
-                    )
-                    if options is not None:
-                        edges.setdefault(client.key, []).append(key)
-                        found[client.key, key] = options
                 # What was closed a moment ago may be what the page still counts.
-                edges.setdefault(client.key, []).extend(
+                edges[client.key] += [
                     key for key, size in gone.items() if client.held in (None, size)
-                )
+                ]
             now = saturating(self._steady(edges), must)
             if is_first or now:
                 owners = now
@@ -226,36 +232,24 @@ class Claims:
         was_lost = self.source.reads - row.lost_at < READS_OF_LAG
         return row.is_in_use or (row in self._claimed and not was_lost)
 
-    def _options_in_group(
-        self,
-        client: Client,
-        members: Sequence[Socket],
-        shown: Mapping[Endpoint, Sequence[Pair]],
-        *,
-        is_settled: bool,
-        is_mixed: bool,
-    ) -> dict[Socket, list[Pair]] | None:
+    def _problem(
+        self, client: Client, members: Sequence[Socket], *, is_settled: bool, is_mixed: bool
+    ) -> Problem | None:
         """Return what each socket of a group may be if the group is this client; None if not."""
-        rows = client.rows.values()
         mature = [socket for socket in members if self.source.is_mature(socket, client)]
-        if len(mature) > len(rows):
+        if len(mature) > len(client.rows):
             return None
         is_whole = len(mature) == len(members)
         if is_settled and is_whole and client.held not in (None, len(members)):
             return None
         is_complete = is_settled and is_whole and client.created == len(members)
-        options: dict[Socket, list[Pair]] = {}
         is_first = is_settled and not is_mixed and client.never_reconnected
+        options: dict[Socket, list[Pair]] = {}
         for socket in mature:
-            known = shown.get(socket.remote, ())
-            options[socket] = [
-                pair for pair in self._options(client, socket, is_first=is_first)
-                if all(_is_one_broker(pair, each) for each in known)
-            ]  # fmt: skip
+            options[socket] = self._options(client, socket, is_first=is_first)
             if not options[socket]:
                 return None
-        name = (client.key, members[0].group, bool(shown))
-        return self._search(name, Problem(options, is_complete=is_complete))
+        return Problem(options, is_complete=is_complete)
 
     def _claims_of_pool(self, sockets: Sequence[Socket]) -> list[Claim]:
         """Return what follows where nothing shows which sockets are one client."""
@@ -428,6 +422,18 @@ def _shown_by(claims: Iterable[Claim]) -> dict[Endpoint, list[Pair]]:
         if len(claim.pairs) == 1:
             shown.setdefault(claim.socket.remote, []).append(claim.pairs[0])
     return shown
+
+
+def _of_brokers(problem: Problem, shown: Mapping[Endpoint, Sequence[Pair]]) -> Problem:
+    """Leave the pairs that agree with what is certain of the broker at their address."""
+    options = {
+        socket: [
+            pair for pair in pairs
+            if all(_is_one_broker(pair, each) for each in shown.get(socket.remote, ()))
+        ]
+        for socket, pairs in problem.options.items()
+    }  # fmt: skip
+    return replace(problem, options=options)
 
 
 def _is_one_broker(pair: Pair, shown: Pair) -> bool:

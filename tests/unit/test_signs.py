@@ -9,8 +9,9 @@ import pytest
 
 from exporter.connections.activity import Activity
 from exporter.connections.client_signs import (
+    Beginning,
     ClientOfSigns,
-    first_to_fall_silent,
+    beginning_of,
     kinds_shown,
     signs_of_client,
 )
@@ -34,6 +35,7 @@ def connection(*activities, cookie=1, broker=1, opened=NOW - 60, last=None, info
         age_is_exact=True,
         first_for_owner=False,
         last_activity_at=last if last is not None else NOW,
+        opened_after=opened,
     )
     tracked.activities.extend(activities)
     return tracked
@@ -120,12 +122,10 @@ def test_what_one_connection_does_not_show(activities):
 # ---- a client ----------------------------------------------------------------------------------
 
 
-def roles(*members, kinds=ANY, first=None, is_one=True, library=Library.JAVA, **changes):
+def roles(*members, kinds=ANY, is_one=True, library=Library.JAVA, **changes):
     """The roles of a client's connections with their confidence, by cookie."""
     shown = kinds_shown(members) or kinds
-    client = ClientOfSigns(
-        members=members, library=library, is_one=is_one, first=first, kinds=shown, **changes
-    )
+    client = ClientOfSigns(members=members, library=library, is_one=is_one, kinds=shown, **changes)
     signs = signs_of_client(client, NOW)
     return {cookie: (sign.role, sign.confidence) for cookie, sign in signs.items()}
 
@@ -191,20 +191,42 @@ def test_beside_a_consumers_coordinator_it_is_certain():
 
 def test_the_first_that_a_client_opened_is_bootstrap():
     members = (quiet(1, 1, at=60), quiet(2, 2, at=59))
-    first = first_to_fall_silent(members, NOW)
-    assert first == 1
-    assert roles(*members, first=first) == {1: (Role.BOOTSTRAP, STRONG)}
+    beginning = beginning_of(members, NOW)
+    assert beginning == Beginning(1, NOW - 60 + 0.02)
+    certain = beginning._replace(is_certain=True)
+    assert roles(*members, beginning=certain) == {1: (Role.BOOTSTRAP, STRONG)}
+    assert roles(*members, beginning=beginning) == {1: (Role.BOOTSTRAP, WEAK)}
 
 
-def test_what_was_opened_before_the_first_had_its_answer_is_bootstrap_probably():
-    """An AdminClient's first connection had a second answer to wait for (seen under load)."""
-    members = (quiet(1, 1, at=60, until=0.3), quiet(2, 2, at=59.9, until=0.5))
-    assert roles(*members, first=1)[2] == (Role.BOOTSTRAP, WEAK)
-
-
-def test_one_that_fell_silent_first_and_was_opened_later_is_not_the_first():
+def test_what_was_established_first_is_the_first_whichever_fell_silent_first():
     members = (quiet(1, 1, at=60, until=0.9), quiet(2, 2, at=59.8, until=0.1))
-    assert first_to_fall_silent(members, NOW) is None
+    assert beginning_of(members, NOW).first == 1
+
+
+def test_where_neither_order_is_known_none_is_the_first():
+    members = (quiet(1, 1, at=60, until=0.9), quiet(2, 2, at=59.8, until=0.1))
+    for each in members:
+        each.opened_after = NOW - 61
+    assert beginning_of(members, NOW).first is None
+
+
+def test_what_was_opened_before_any_connection_fell_silent_is_bootstrap_probably():
+    one, other, data = quiet(1, 1, at=60), quiet(2, 2, at=60), quiet(3, 3, at=59.97, until=0.1)
+    beginning = beginning_of((one, other, data), NOW)
+    assert beginning.first is None
+    expected = {1: (Role.BOOTSTRAP, WEAK), 2: (Role.BOOTSTRAP, WEAK)}
+    assert roles(one, other, data, beginning=beginning) == expected
+
+
+def test_a_connection_that_was_used_again_shows_no_beginning():
+    """It may have fallen silent long before its last use."""
+    in_use = connection(*TLS_PRODUCES, cookie=1, opened=NOW - 60, last=NOW - 30)
+    assert beginning_of((in_use, quiet(2, 2, at=20)), NOW) == Beginning()
+
+
+def test_of_two_to_one_broker_the_one_that_was_opened_first_is_bootstrap():
+    bootstrap, data = quiet(1, 1, at=60, until=0.2), quiet(2, 1, at=59.9, until=0.1)
+    assert roles(bootstrap, data, kinds=PRODUCER)[1] == (Role.BOOTSTRAP, STRONG)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +246,7 @@ def test_one_that_fell_silent_first_and_was_opened_later_is_not_the_first():
     ],
 )  # fmt: skip
 def test_what_may_be_something_else_is_not_the_first(members):
-    assert first_to_fall_silent(members, NOW) is None
+    assert beginning_of(members, NOW).first is None
 
 
 def test_a_lone_silent_connection_stays_unknown():
