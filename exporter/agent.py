@@ -14,12 +14,12 @@ import time
 from collections import deque
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Self
 
 from exporter.brokers.surroundings import Surroundings
 from exporter.clients.declared_pages import DeclaredPages
 from exporter.clients.inputs import Inputs
+from exporter.clients.turns import Turns
 from exporter.engine.engine import Engine
 from exporter.errors import SourceError
 from exporter.findings.finder import Finder
@@ -51,10 +51,6 @@ REMEMBERED_READINGS = 16
 
 # A page that was read makes a poll come early, at most so often.
 LEAST_BETWEEN_POLLS = 0.1
-
-# Of a processor: joining what is pushed may take as much, since a process may invent any number of
-# clients and sockets; the rest is dropped, and counted. The first of each sender is always joined.
-PUSHED_SHARE = 1 / 3
 
 # A whole look at the table costs ten times a filtered one.
 ANY_PORT_SECONDS = 30.0
@@ -125,6 +121,7 @@ class Agent:
         # A page that is configured may be another page of the same clients: they would count twice.
         self._pages = DeclaredPages(clock) if sources.discover and not sources.java else None
         self._readings: deque[KernelReading] = deque(maxlen=REMEMBERED_READINGS)
+        self._turns = Turns(settings.poll.interval, clock=clock)
         self._condition = threading.Condition()
         self._woken = False
         self._stopping = False
@@ -269,29 +266,23 @@ class Agent:
 
     def _join(self, kernel: KernelReading) -> bool:
         arrived = self._inputs.take()
-        pushed: dict[tuple[str, int | None], list[SourceReading]] = {}
+        pushed = []
         for arrival in arrived:
             if isinstance(arrival, JoinSample):
                 self._join_one(arrival)
             else:
-                pushed.setdefault((arrival.source, arrival.sender_pid), []).append(arrival)
-        self._join_pushed(list(pushed.values()), kernel)
+                pushed.append(arrival)
+        late = self._turns.join(
+            pushed, lambda reading: self._join_one(self._bracketed(reading, kernel))
+        )
+        for reading in late:
+            self._inputs.drop(reading)
         if arrived:
             before = kernel.at - self.settings.sources.librdkafka.stale_after
             for source in self._inputs.pushing_sources:
                 self.engine.forget_silent(source, before)
             self.engine.look_again(kernel.at)
         return bool(arrived)
-
-    def _join_pushed(self, senders: list[list[SourceReading]], kernel: KernelReading) -> None:
-        """Join what was pushed, a reading of each sender in turn, as far as a poll has time."""
-        end = time.thread_time() + PUSHED_SHARE * self.settings.poll.interval
-        for number, turn in enumerate(zip_longest(*senders)):
-            for reading in filter(None, turn):
-                if number and time.thread_time() > end:
-                    self._inputs.drop(reading)
-                else:
-                    self._join_one(self._bracketed(reading, kernel))
 
     def _join_one(self, sample: JoinSample) -> None:
         asker = (sample.reading.source, sample.reading.sender_pid)

@@ -36,7 +36,7 @@ MAX_PENDING_DOCUMENTS = 2
 UNFINISHED_SECONDS = 10.0
 RECEIVE_BYTES = 256 * 1024
 ACCEPT_PAUSE_SECONDS = 0.05
-PROCESSOR_SHARE = 1 / 3
+PROCESSOR_SHARE = 1 / 4
 # Shorter rests add up to one of this length: a document of usual size takes 0.2 ms.
 SHORTEST_REST_SECONDS = 0.01
 BACKLOG = 64

@@ -237,7 +237,7 @@ class Application:
         if handler == "other" or (handler == "statistics" and self._posts is None):
             return text_response(HTTPStatus.NOT_FOUND, "nothing here; / lists what there is")
         if handler == "statistics" and self._posts is not None:
-            return self._posts.refusal(request, user_known=user_known)
+            return await self._posts.refusal(request, user_known=user_known)
         return _reading_refusal(request)
 
     async def _unauthorized(self, request: Request) -> Response | None:

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 StatisticsSink = Callable[[bytes, Peer], None]
 
 # What was not used adds up to half a second, for applications whose clients all send at once.
-PROCESSOR_SHARE = 1 / 3
+PROCESSOR_SHARE = 1 / 4
 BURST_SECONDS = 0.5
+HELD_SECONDS = 1.0
 # What a post costs beside its document: a connection, its head, an answer.
 POST_SECONDS = 0.001
 
@@ -38,7 +39,7 @@ class StatisticsPosts:
         self._executor = executor
         self._share = ProcessorShare(PROCESSOR_SHARE, burst_seconds=BURST_SECONDS)
 
-    def refusal(self, request: Request, *, user_known: bool) -> Response | None:
+    async def refusal(self, request: Request, *, user_known: bool) -> Response | None:
         """Return why a post is refused before its body is read, if it is."""
         if request.method != "POST":
             return text_response(
@@ -52,6 +53,8 @@ class StatisticsPosts:
         if request.headers.get("content-encoding", "identity") != "identity":
             return text_response(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "plain JSON, not compressed")
         if rest := self._share.rest():
+            # A sender that asks again at once would otherwise take the server's own time.
+            await asyncio.sleep(min(rest, HELD_SECONDS))
             return text_response(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 "too many statistics: raise statistics.interval.ms of the clients",
