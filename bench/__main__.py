@@ -1,4 +1,4 @@
-"""`python -m bench`: run every benchmark and write docs/performance.md from what they print.
+"""Run every benchmark and write docs/internals/performance.md: `python -m bench`.
 
 `python -m bench journal` runs the sections alone whose commands are of that name, and leaves the
 others as they are. `rollups` needs Spark, DuckDB and Polars and takes long: it runs only when it is
@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+PAGE = Path(__file__).parent.parent / "docs" / "internals" / "performance.md"
 
 HEAD = """\
 # Performance

@@ -1,4 +1,4 @@
-"""User pages say what is so; what stands behind it is in docs/verification.md."""
+"""User pages say what is so; what stands behind it is in docs/internals/verification.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_user_page_names_no_test_and_no_machine(page):
 
 def test_each_test_that_the_page_of_proofs_names_is_there():
     named = re.findall(
-        r"`(?:tests/\w+/)?(test_\w+\.py)`", (ROOT / "docs/verification.md").read_text()
+        r"`(?:tests/\w+/)?(test_\w+\.py)`", (ROOT / "docs/internals/verification.md").read_text()
     )
     there = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
     assert len(named) > 20
