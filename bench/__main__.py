@@ -80,7 +80,7 @@ CPU time of a process and all that it starts, once each but where medians of rou
 all contenders run in turn, and a ratio is the median of those within a round. `without the session`
 is without what Spark takes to start and stop. `peak` is the resident memory of all its processes;
 of the 3 GiB of heap that it may have Spark takes what it finds. The goal is at most 2.5 times the
-floor; docs/rollups.md says what became of it.
+floor; docs/internals/rollups.md has the result.
 
 The JSON is parsed once, by `batch`, and what is kept is Parquet: so there are two floors. In the
 table of the JSON it is Spark parsing every field and adding up one number of each record (a hash of

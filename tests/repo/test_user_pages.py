@@ -12,9 +12,13 @@ PAGES = (
     "README.md",
     "docs/alertmanager.md",
     "docs/classes.md",
+    "docs/dashboards.md",
+    "docs/fleet.md",
+    "docs/journal.md",
+    "docs/tables.md",
     "docs/client-metrics.md",
-    "docs/kubernetes.md",
-    "docs/running.md",
+    "docs/install.md",
+    "docs/use.md",
     "examples/README.md",
 )
 
