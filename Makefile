@@ -107,7 +107,7 @@ prepare:
 	$(MAKE) --no-print-directory setup tools && \
 	$(MAKE) --no-print-directory container-tools prometheus lab $(VENV)/.spark && wait $$helm
 
-bench: setup ## Make the figures of docs/performance.md (half an hour), those of the rollups left as they are
+bench: setup ## Make the figures of docs/internals/performance.md (half an hour), those of the rollups left as they are
 	$(BIN)/python -m bench
 
 bench-rollups: setup $(VENV)/.spark $(VENV)/.bench tools ## Those of the rollups: Spark, DuckDB, Polars, up to 50 million records (hours)

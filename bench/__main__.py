@@ -1,4 +1,4 @@
-"""`python -m bench`: run every benchmark and write docs/performance.md from what they print.
+"""Run every benchmark and write docs/internals/performance.md: `python -m bench`.
 
 `python -m bench journal` runs the sections alone whose commands are of that name, and leaves the
 others as they are. `rollups` needs Spark, DuckDB and Polars and takes long: it runs only when it is
@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+PAGE = Path(__file__).parent.parent / "docs" / "internals" / "performance.md"
 
 HEAD = """\
 # Performance
@@ -80,7 +80,7 @@ CPU time of a process and all that it starts, once each but where medians of rou
 all contenders run in turn, and a ratio is the median of those within a round. `without the session`
 is without what Spark takes to start and stop. `peak` is the resident memory of all its processes;
 of the 3 GiB of heap that it may have Spark takes what it finds. The goal is at most 2.5 times the
-floor; docs/rollups.md says what became of it.
+floor; docs/internals/rollups.md has the result.
 
 The JSON is parsed once, by `batch`, and what is kept is Parquet: so there are two floors. In the
 table of the JSON it is Spark parsing every field and adding up one number of each record (a hash of

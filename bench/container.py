@@ -30,7 +30,7 @@ from tests.e2e.monitoring import get
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = REPOSITORY / "docs" / "running.md"
+PAGE = REPOSITORY / "docs" / "internals" / "resources.md"
 START, END = "<!-- container -->", "<!-- /container -->"
 TAG = "localhost/brokerwire:bench"
 STARTS = 5

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tests.e2e.monitoring import get
 
-PAGE = Path(__file__).parent.parent / "docs" / "kubernetes.md"
+PAGE = Path(__file__).parent.parent / "docs" / "internals" / "resources.md"
 START, END = "<!-- networks -->", "<!-- /networks -->"
 PORT, WEB_PORT = 19877, 19878
 MANY = 40

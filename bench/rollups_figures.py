@@ -1,4 +1,4 @@
-"""What the contenders of the rollups' bench add up: from docs/rollups.md, not from their code."""
+"""What the contenders of the rollups' bench add up: from docs/tables.md, not from their code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The rollups' `silver` and `hourly` from records in Parquet, by DuckDB: `RECORDS OUT THREADS`.
 
-Written from docs/rollups.md for the comparison, not from the rollups' code; only the journal's
+Written from docs/tables.md for the comparison, not from the rollups' code; only the journal's
 lists of fields are shared. The sketch is left to Spark: here clients are counted one by one.
 """
 

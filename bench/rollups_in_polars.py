@@ -1,6 +1,6 @@
 """The rollups' `silver` and `hourly` from records in Parquet, by Polars: `RECORDS OUT`.
 
-Written from docs/rollups.md for the comparison, not from the rollups' code; only the journal's
+Written from docs/tables.md for the comparison, not from the rollups' code; only the journal's
 lists of fields are shared. The sketch is left to Spark: here clients are counted one by one.
 The number of threads is what POLARS_MAX_THREADS says.
 """

@@ -1,4 +1,4 @@
-"""docs/alert-times.md from what the end-to-end run wrote down: cause to firing, end to resolved."""
+"""Write docs/internals/alert-times.md from the end-to-end run: cause to firing, end to resolved."""
 
 from __future__ import annotations
 
@@ -14,33 +14,25 @@ from exporter.alerts.catalogue import ALERTS_BY_NAME
 from exporter.text import written_duration
 
 REPOSITORY = Path(__file__).parent.parent
-PAGE = REPOSITORY / "docs" / "alert-times.md"
+PAGE = REPOSITORY / "docs" / "internals" / "alert-times.md"
 HEAD = """\
-# From a cause to a notification
+# Alert times
 
-Written by `tools/alert_times.py` from the end-to-end run: real brokers, real Java clients with
-jmx_exporter and librdkafka clients, the agent as a process, Prometheus 2.42 and Alertmanager 0.25,
-and a webhook that notes when it is told.
-Each alert of the rules is provoked there by what it is about, and its end is waited for.
+How long each alert takes from its cause to a notification, and from the end of the cause to
+resolved. Measured end to end: real brokers, Java clients with jmx_exporter, librdkafka clients, the
+agent as a process, Prometheus 2.42, Alertmanager 0.25, and a webhook that records notifications.
 
 ```sh
 tools/install_prometheus.sh
-pytest tests/e2e                   # writes .cache/alert-times.json; what is marked ondemand, too
+pytest tests/e2e                   # writes .cache/alert-times.json; includes tests marked ondemand
 python -m tools.alert_times        # writes this page
 ```
 
-In the run a scrape and an evaluation come each second, `for` is 6 s, `keep_firing_for` 5 s, and
-Alertmanager waits for nothing (`group_wait` 0 s): what is left is the time that it takes to see the
-cause.
-Some [thresholds](../rules/README.md#change-them) are an operator's own, or an hour would have to
-pass: {thresholds}.
-With the defaults of [the rules](../rules/README.md) `for` is longer, and that much later the alert
-fires.
-"Resolved" counts from the end of the cause.
-"Agent" is the agent's own way, [without Prometheus](alertmanager.md): it looks at its findings
-every two seconds; `-` where it cannot tell, for it is gone.
-Of a client that has just begun it tells low efficiency late, after half a window, but it counts
-`for` from when the rule's condition holds, as Prometheus does.
+Scrape and evaluation interval are 1 s, `for` is 6 s, `keep_firing_for` 5 s and `group_wait` 0 s.
+Some [thresholds](../../rules/README.md#change-them) are lower than their defaults: {thresholds}.
+With the default [rules](../../rules/README.md) an alert fires later by the difference in `for`.
+"Agent" is the alert that the agent sends itself, [without Prometheus](../alertmanager.md); `-`
+where it cannot, because it is down.
 
 | alert | cause | firing: Prometheus | agent | resolved: Prometheus | agent | default `for` |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -64,13 +56,12 @@ For {notes["healthy_seconds"]} s the same run watches healthy clients only: seve
 process, one of them transactional, a group consumer and an admin client (Java), a producer and a
 group consumer (librdkafka).
 A broker restarts, and the Java process is replaced as in a rolling deployment.
-With all durations at a tenth of the defaults, Prometheus told of {notes["healthy_alerts"]} alerts.
+With all durations at a tenth of the defaults, Prometheus fired {notes["healthy_alerts"]} alerts.
 
-What the agent served meanwhile is played to the rules as they are shipped, at their default
-durations, second for second for {notes["replayed_minutes"]} minutes of simulated time: each ten
-minutes the restart and the deployment, then the quiet seconds after them again and again
+The metrics of that run are replayed to the default rules for {notes["replayed_minutes"]} minutes of
+simulated time, with the restart and the deployment every ten minutes
 (`python -m tools.replay_trace`): no alert.
-An hour of made-up figures of the same is in `tests/rules/healthy.test.yaml`: no alert.
+`tests/rules/healthy.test.yaml` has an hour of constructed metrics of healthy clients: no alert.
 
 All {notes["expressions"]} rules of the run were evaluated without an error, and every recording
 rule had data.
@@ -86,7 +77,7 @@ def _row(cause: dict[str, Any]) -> str:
         for way in ("prometheus", "agent")
     ]
     cells = [
-        f"[{alert.name}](runbooks/{alert.runbook}.md)",
+        f"[{alert.name}](../runbooks/{alert.runbook}.md)",
         cause["cause"],
         *times,
         written_duration(alert.fire_after.seconds),

@@ -86,7 +86,7 @@ case $tool in
   podman) podman build --quiet --format oci --layers=false --timestamp "$epoch" "${arguments[@]}" image ;;
   buildah) buildah build --quiet --format oci --layers=false --timestamp "$epoch" "${arguments[@]}" image ;;
 esac
-# What to pin: the base by its digest, so that the next build is on the same (and the same image, where the base has Python: docs/running.md); the image by the digest that the registry
+# What to pin: the base by its digest, so that the next build is on the same (and the same image, where the base has Python: docs/install.md); the image by the digest that the registry
 # answers with when it is pushed, which is over compressed layers and known to nobody before.
 used=${base:-debian:bookworm-slim}
 case $tool in

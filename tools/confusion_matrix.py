@@ -1,4 +1,4 @@
-"""Hold the roles that brokerwire answers against what clients say, and write docs/confusion.md.
+"""Compare brokerwire's roles with what clients say, and write docs/internals/confusion.md.
 
     python -m tools.confusion_matrix             (some six minutes; needs the Kafka lab)
     python -m tools.confusion_matrix --seconds 90 --profile PLAINTEXT
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "main", "measure", "populate"]
 
 PROFILES = ("PLAINTEXT", "SSL")
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "confusion.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "internals" / "confusion.md"
 ROLES = ("bootstrap", "coordinator", "transaction", "data in use", "data, idle", "admin")
 ANSWERS = ("bootstrap", "coordinator", "transaction", "data", "admin", "probe", "unknown")
 CONFIDENT = frozenset({"exact", "strong"})

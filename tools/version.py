@@ -29,8 +29,7 @@ _PLACES = {
     "tests/kubernetes/client/Chart.yaml": _DEPENDENCY,
     "examples/kubernetes/kustomization.yaml": r"newTag: ([^}\s]+)",
     "examples/kubernetes/sidecar.yaml": _IMAGE,
-    "docs/kubernetes.md": rf"{_IMAGE}|newTag: ([^}}\s]+)",
-    "docs/running.md": _IMAGE,
+    "docs/install.md": rf"{_IMAGE}|newTag: ([^}}\s]+)",
     "helm/brokerwire/tests/notes_test.yaml": _IMAGE,
 }
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")

@@ -15,7 +15,7 @@ class NetworkSettings:
     """Which network namespaces are watched. `follow: all` is for one agent on a whole node.
 
     It needs the host's PID namespace, CAP_SYS_ADMIN, CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH:
-    docs/kubernetes.md says what that costs.
+    docs/install.md says what that costs.
     """
 
     follow: Literal["own", "all"] = "own"

@@ -1,4 +1,4 @@
-"""The sidecar in a pod: whose a connection is and what it is come out as docs/kubernetes.md says."""
+"""The sidecar in a pod: whose a connection is and what it is come out as docs/install.md says."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The commands of README.md and docs/fleet.md as they are written, from a clean folder.
+"""The commands of README.md, docs/use.md and docs/fleet.md as written, from a clean folder.
 
 Here: those that need neither Spark nor a broker. The others:
 
-- `make demo` and `make test` install; the gate is `make test`, and `test_demo.py` runs the demo.
+- `make demo` installs; `test_demo.py` runs the demo.
 - `batch` and `report` read what `simulate` wrote for some minutes with Spark:
   `tests/spark/test_commands_of_docs.py`, on demand.
 - `report --push` needs a Pushgateway of that name: `test_fleet_push.py` has one.
@@ -24,8 +24,10 @@ from exporter.config.settings import Settings
 from tests.integration.kernel_support import needs_root
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/fleet.md")
-ELSEWHERE = re.compile(r"make demo FOR=20s$|make test$|brokerwire-rollups (batch|report) --")
+PAGES = ("README.md", "docs/use.md", "docs/fleet.md")
+ELSEWHERE = re.compile(r"make demo FOR=20s$|brokerwire-rollups (batch|report) --")
+# The sections of user pages that show a configuration of the agent.
+SECTION = re.compile(r"(sources|journal|alertmanager|web|brokers):")
 ENVIRONMENT = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 # A client of a broker that listens on a usual port, in a process that is called java.
@@ -74,8 +76,8 @@ def commands(page: str) -> list[str]:
 
 
 def questions() -> list[str]:
-    """Return what the README asks a running agent, and the agent's own command before that."""
-    return [line for line in commands("README.md") if re.match(r"(source <\()?brokerwire ", line)]
+    """Return the agent's own command, and what docs/use.md asks it then."""
+    return [line for line in commands("docs/use.md") if re.match(r"(source <\()?brokerwire ", line)]
 
 
 def test_each_command_is_run_somewhere():
@@ -110,11 +112,10 @@ def test_run_and_what_is_asked_then(tmp_path):
 
 
 def test_simulate_writes_the_folder_that_the_next_command_reads(tmp_path):
-    """As written, the same on both pages: 12 s, and 600 MB that are removed again."""
+    """12 s, and 600 MB that are removed again."""
     simulate, batch = (
-        line for line in commands("README.md") if re.search(r" (simulate|batch) ", line)
+        line for line in commands("docs/fleet.md") if re.search(r" (simulate|batch) ", line)
     )
-    assert {simulate, batch} < set(commands("docs/fleet.md"))
     done = subprocess.run(
         ["bash", "-e", "-c", simulate],
         cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False,
@@ -125,6 +126,19 @@ def test_simulate_writes_the_folder_that_the_next_command_reads(tmp_path):
     shutil.rmtree(tmp_path)
 
 
-def test_the_configuration_in_the_readme_is_read():
-    [text] = blocks("README.md", "yaml")
+def configurations():
+    for page in ("docs/client-metrics.md", "docs/alertmanager.md", "docs/fleet.md"):
+        for text in blocks(page, "yaml"):
+            if SECTION.match(text):
+                yield pytest.param(text, id=f"{Path(page).stem}-{text.split(':')[0]}")
+
+
+def test_each_of_these_pages_shows_a_configuration():
+    assert {each.id.split("-")[-1] for each in configurations()} == {
+        "sources", "alertmanager", "journal"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", list(configurations()))
+def test_a_configuration_that_a_page_shows_is_read(text):
     assert settings_from_text(text, "brokerwire.yaml") != Settings()

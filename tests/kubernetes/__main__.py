@@ -1,7 +1,7 @@
 """`make e2e-kubernetes`: the chart on a real Kubernetes, step by step.
 
 Every step is a claim with an assertion; the first that does not hold ends the walk. With `--write`
-the output goes into docs/verification.md. With `--rollups` the chart's CronJob is walked through, too:
+the output goes into docs/internals/verification.md. With `--rollups` the chart's CronJob is walked through, too:
 its image has a gigabyte, and a job of it is minutes of a processor.
 """
 
@@ -31,7 +31,7 @@ from tests.kubernetes.rollups import add_up
 from tests.kubernetes.walk import Walk
 from tests.lab.artifacts import fetch_artifacts
 
-PAGE = REPOSITORY / "docs" / "verification.md"
+PAGE = REPOSITORY / "docs" / "internals" / "verification.md"
 START, END = "<!-- e2e -->", "<!-- /e2e -->"
 
 

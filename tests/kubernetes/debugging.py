@@ -1,4 +1,4 @@
-"""A look into a running pod without installing anything: `kubectl debug`, as docs/kubernetes.md has it."""
+"""A look into a running pod without installing anything: `kubectl debug`, as docs/install.md has it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 from exporter.model import ConnectionClass
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("CONTRIBUTING.md", "docs/architecture.md")
+PAGES = ("CONTRIBUTING.md", "docs/internals/architecture.md")
 # Where a path on a page may begin.
 ROOTS = (ROOT, ROOT / "exporter", ROOT / "spark_rollups", ROOT / "docs")
 _PATH = re.compile(r"`([\w.-]*/[\w./-]*|\w+\.(?:py|md|toml))`")
@@ -36,8 +36,39 @@ def test_each_path_that_a_page_names_is_there(page):
     assert not missing
 
 
+def anchors_of(page):
+    """Return the anchors of a page's headings as GitHub makes them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links_of(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in anchors_of(target)):
+            yield f"{page.relative_to(ROOT)}: {link}"
+
+
+def test_each_link_leads_to_a_page_and_a_heading():
+    pages = [
+        *ROOT.glob("*.md"),
+        *(
+            page
+            for top in ("docs", "rules", "helm", "examples")
+            for page in (ROOT / top).rglob("*.md")
+        ),
+    ]
+    assert len(pages) > 40
+    assert not [broken for page in pages for broken in broken_links_of(page)]
+
+
 def test_each_room_has_a_line_in_the_tree():
-    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    text = (ROOT / "docs" / "internals" / "architecture.md").read_text("utf-8")
     table = text.partition("| `exporter/` | |")[2].partition("\n\n")[0]
     top = {
         path.name + "/" * path.is_dir()
@@ -48,9 +79,8 @@ def test_each_room_has_a_line_in_the_tree():
 
 
 def test_each_class_is_explained():
-    readme = (ROOT / "README.md").read_text("utf-8").partition("## The classes")[2]
     classes = (ROOT / "docs" / "classes.md").read_text("utf-8")
-    assert set(ConnectionClass) <= set(re.findall(r"`(\w+)`", readme.partition("\n## ")[0]))
+    assert set(ConnectionClass) <= set(re.findall(r"`(\w+)`", classes.partition("\n## ")[0]))
     assert set(ConnectionClass) <= set(re.findall(r"^## (\w+)$", classes, re.MULTILINE))
 
 

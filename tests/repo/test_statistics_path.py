@@ -14,7 +14,6 @@ TEXTS = {".md", ".py", ".go", ".js", ".cs", ".yaml", ".tpl", ".json", ".txt"}
 NAMED = re.compile(r"/run/brokerwire/[\w.-]+\.sock\b")
 # What people copy from; each of them has to name it.
 NAMERS = (
-    "README.md",
     "clients/python/brokerwire_client/__init__.py",
     "docs/client-metrics.md",
     "examples/brokerwire.yaml",

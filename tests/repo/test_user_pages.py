@@ -1,4 +1,4 @@
-"""User pages say what is so; what stands behind it is in docs/verification.md."""
+"""User pages say what is so; what stands behind it is in docs/internals/verification.md."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ PAGES = (
     "README.md",
     "docs/alertmanager.md",
     "docs/classes.md",
+    "docs/dashboards.md",
+    "docs/fleet.md",
+    "docs/journal.md",
+    "docs/tables.md",
     "docs/client-metrics.md",
-    "docs/kubernetes.md",
-    "docs/running.md",
+    "docs/install.md",
+    "docs/use.md",
     "examples/README.md",
 )
 
@@ -31,7 +35,7 @@ def test_a_user_page_names_no_test_and_no_machine(page):
 
 def test_each_test_that_the_page_of_proofs_names_is_there():
     named = re.findall(
-        r"`(?:tests/\w+/)?(test_\w+\.py)`", (ROOT / "docs/verification.md").read_text()
+        r"`(?:tests/\w+/)?(test_\w+\.py)`", (ROOT / "docs/internals/verification.md").read_text()
     )
     there = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
     assert len(named) > 20

@@ -1,4 +1,4 @@
-"""The rollups' commands of the README and of docs/fleet.md as written, from a clean folder.
+"""The rollups' commands of docs/fleet.md as written, from a clean folder.
 
 On demand, since `batch` over a simulated day takes minutes of Spark, which the other tests of
 `batch` and `report` already take. The commands that need no Spark are run every time, by
@@ -26,12 +26,6 @@ def commands_of(page):
     found = [block for block in blocks if block.startswith("brokerwire-rollups simulate")]
     assert len(found) == 1
     return found[0]
-
-
-def test_the_readme_shows_the_beginning_of_what_docs_fleet_shows():
-    whole = commands_of("docs/fleet.md").splitlines()
-    for mine, theirs in zip(commands_of("README.md").splitlines(), whole, strict=True):
-        assert theirs.startswith(mine)
 
 
 @pytest.mark.ondemand

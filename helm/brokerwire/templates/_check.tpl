@@ -21,7 +21,7 @@ what is wrong, where, and what to do. No text repeats a value that may be a secr
 {{- range $key := list "runAsUser" "runAsGroup" -}}
 {{- $id := get $.Values.sidecar $key -}}
 {{- if and (not (kindIs "invalid" $id)) (lt (int64 $id) 1) -}}
-{{- $_ := set $told "wrong" (append $told.wrong (printf "sidecar.%s must be 1 or more, not %d: root without capabilities cannot look into another root's processes either; give the application's id, or leave it empty for 65532 (docs/kubernetes.md)" $key (int64 $id))) -}}
+{{- $_ := set $told "wrong" (append $told.wrong (printf "sidecar.%s must be 1 or more, not %d: root without capabilities cannot look into another root's processes either; give the application's id, or leave it empty for 65532 (docs/install.md)" $key (int64 $id))) -}}
 {{- end -}}
 {{- end -}}
 {{- range $name, $hash := .Values.web.basicAuthUsers -}}
