@@ -394,6 +394,7 @@ class Agent:
                 grouped_connections=len(engine.groups.of),
                 error=self._error,
             ),
+            libraries=engine.libraries,
             open_files=open_files,
             broker_limits=self._limits,
             process_clients=engine.process_clients,

@@ -9,6 +9,7 @@ __all__ = [
     "LIFETIME_BUCKETS",
     "BrokerLimits",
     "ClientBroker",
+    "ClientLibrary",
     "Expectation",
     "Finding",
     "Histogram",
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         ClosedBy,
         Connection,
         ConnectionClass,
+        Library,
         OwnerRung,
         ReadMethod,
     )
@@ -121,6 +123,13 @@ class Timing(NamedTuple):
     """Of the connection that was used last: an idle one's is as old as its last byte."""
     unused: int = 0
     """Connections that have carried nothing since the seconds of their opening."""
+
+
+class ClientLibrary(NamedTuple):
+    """A library and, where the client's metrics show it, its version."""
+
+    library: Library
+    version: str | None
 
 
 class OpenFiles(NamedTuple):
@@ -295,6 +304,8 @@ class Snapshot:
     findings: tuple[Finding, ...]
     sources: tuple[SourceStatus, ...]
     poll: PollStatus
+    libraries: Mapping[ClientBroker, frozenset[ClientLibrary]] = field(default_factory=dict)
+    """What is known of the libraries behind a client's connections; usually it is one."""
     open_files: Mapping[str, OpenFiles] = field(default_factory=dict)
     broker_limits: BrokerLimits = field(default_factory=BrokerLimits)
     process_clients: tuple[ProcessClients, ...] = ()

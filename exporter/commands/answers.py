@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = ["Document", "document_from_answer", "json_from_answer"]
 
 import json
+from math import isfinite
 from typing import Any
 
 from exporter.errors import SourceDecodeError
@@ -63,7 +64,7 @@ def json_from_answer(body: bytes, where: str) -> Document:
         SourceDecodeError: it is none.
     """
     try:
-        document = json.loads(body, parse_constant=_refuse)
+        document = json.loads(body, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise _wrong(where) from error
     if not isinstance(document, dict):
@@ -77,6 +78,14 @@ def _wrong(where: str) -> SourceDecodeError:
 
 def _refuse(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    """Return a number that can be written as JSON again: `1e999` would become Infinity."""
+    value = float(text)
+    if not isfinite(value):
+        _refuse(text)
+    return value
 
 
 def _check(record: Document, where: str) -> None:

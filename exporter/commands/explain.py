@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["add_parser", "matching", "paragraph"]
+__all__ = ["COLUMNS", "add_parser", "explained", "matching", "paragraph", "row"]
 
 from typing import TYPE_CHECKING, Any
 
-from exporter.commands.arguments import Commands, add_look_flags
-from exporter.commands.output import say
+from exporter.commands.arguments import Commands, add_look_flags, add_output_flags
+from exporter.commands.output import say, tsv
 from exporter.errors import NotFoundError
 from exporter.text import printable
 
@@ -16,9 +16,28 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from exporter.commands.looking import Document
+    from exporter.findings.explanations import Explanation
 
 MOST_SHOWN = 50
 LONGEST_LINE = 600
+# Of --output tsv; the last four are what `explain` says of the connection.
+COLUMNS = (
+    "process",
+    "pid",
+    "client_kind",
+    "client_id",
+    "broker_id",
+    "broker",
+    "local",
+    "remote",
+    "class",
+    "role",
+    "confidence",
+    "meaning",
+    "evidence",
+    "closes",
+    "recommendation",
+)
 _NAMES = ("client_id", "process", "pid", "broker", "client_kind", "class", "role")
 
 EPILOG = """\
@@ -30,6 +49,7 @@ examples:
   brokerwire explain 10.0.1.3:9092             all connections to a broker
   brokerwire explain orders zombie             one class of a process
   brokerwire explain orders-producer --agent http://127.0.0.1:10920
+  brokerwire explain zombie --output tsv | cut -f 1,7,14    what will close it
 
 It shows each connection's owner, its class with the evidence, what will close
 it and when, and which setting to change. Of several words each must fit.
@@ -52,6 +72,7 @@ def add_parser(commands: Commands) -> None:
         " a kind of client, a class, a role",
     )
     add_look_flags(parser)
+    add_output_flags(parser, document="the API's connections, explained")
     parser.set_defaults(execute=_execute)
 
 
@@ -63,6 +84,14 @@ def _execute(options: argparse.Namespace) -> int:
     records = matching(document, what)
     if not records:
         raise NotFoundError(_nothing(document, what))
+    if options.output == "tsv":
+        say(tsv([COLUMNS, *(row(record) for record in records)], LONGEST_LINE))
+        return 0
+    if options.output == "json":
+        from exporter.web.document import encode
+
+        say(encode({"connections": [explained(record) for record in records]}).decode())
+        return 0
     say("\n".join(paragraph(record) for record in records[:MOST_SHOWN]))
     if len(records) > MOST_SHOWN:
         say(f"\n... and {len(records) - MOST_SHOWN} more: name one by its local address\n")
@@ -107,13 +136,36 @@ def _nothing(document: Document, what: str) -> str:
     return f"no connection of or to {what!r}{known}; `brokerwire inspect --each` lists all"
 
 
-def paragraph(record: Mapping[str, Any]) -> str:
-    """Tell the story of one connection."""
+def explained(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a connection of the API's document with its explanation."""
+    told = _explanation(record)
+    return {
+        **record,
+        "meaning": told.meaning,
+        "evidence": list(told.evidence),
+        "closes": told.closes,
+        "recommendation": told.recommendation,
+    }
+
+
+def row(record: Mapping[str, Any]) -> list[object]:
+    """Return the values of `COLUMNS`; the lines of the evidence are one value."""
+    values = explained(record)
+    values["evidence"] = "; ".join(values["evidence"])
+    return [values[name] for name in COLUMNS]
+
+
+def _explanation(record: Mapping[str, Any]) -> Explanation:
     from exporter.commands.records import connection_from_record
     from exporter.findings.explanations import explain
 
-    connection = connection_from_record(record)
-    told = explain(connection)
+    return explain(connection_from_record(record))
+
+
+def paragraph(record: Mapping[str, Any]) -> str:
+    """Tell the story of one connection."""
+    told = _explanation(record)
+    connection = told.connection
     owner = connection.owner
     who = owner.name or "unknown process"
     if owner.pid is not None:

@@ -8,7 +8,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from exporter.commands.answers import json_from_answer
-from exporter.commands.output import say
+from exporter.commands.arguments import add_output_flags
+from exporter.commands.output import say, tsv
 from exporter.errors import SourceDecodeError
 from exporter.text import printable
 
@@ -23,10 +24,26 @@ EVENTS_PATH = "/api/v1/events"
 _LONGEST_NAME = 48
 _LONGEST_LINE = 400
 
+# Of --output tsv, by their names in the API.
+COLUMNS = (
+    "time",
+    "event",
+    "process",
+    "client_kind",
+    "client_id",
+    "broker_id",
+    "broker",
+    "local",
+    "class_before",
+    "class",
+    "detail",
+)
+
 EPILOG = """\
 examples:
   brokerwire history                   of the agent on this host
   brokerwire history orders zombie     only lines with both words
+  brokerwire history --output tsv | cut -f 1-3,10
   brokerwire history --agent http://127.0.0.1:10920 --json | jq '.events[-1]'
 
 The agent keeps the last 1000 events in memory. Times are UTC."""
@@ -44,7 +61,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--agent", metavar="URL", default=DEFAULT_AGENT, help=f"the agent (default {DEFAULT_AGENT})"
     )
-    parser.add_argument("--json", action="store_true", help="print the API's document")
+    add_output_flags(parser, document="the API's document")
     parser.set_defaults(execute=_execute)
 
 
@@ -61,12 +78,18 @@ def _execute(options: argparse.Namespace) -> int:
     events = document.get("events")
     if not isinstance(events, list) or not all(isinstance(each, dict) for each in events):
         raise SourceDecodeError(f"{response.where} is not the API of a brokerwire agent")
-    if options.json:
+    if options.output == "json":
         say(json.dumps(document) + "\n")
         return 0
-    for line in event_lines(events):
-        if all(word in line for word in options.words):
-            say(f"{line}\n")
+    shown = [
+        (each, line)
+        for each, line in zip(events, event_lines(events), strict=True)
+        if all(word in line for word in options.words)
+    ]
+    if options.output == "tsv":
+        say(tsv([COLUMNS, *([each.get(name) for name in COLUMNS] for each, _ in shown)]))
+    else:
+        say("".join(f"{line}\n" for _, line in shown))
     return 0
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from exporter.text import printable
+from exporter.text import LONGEST_VALUE, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,10 +33,10 @@ def say(text: str) -> None:
         _stop_writing()
 
 
-def tsv(rows: Iterable[Sequence[object]]) -> str:
+def tsv(rows: Iterable[Sequence[object]], longest: int = LONGEST_VALUE) -> str:
     """Return rows as tab-separated values. What is unknown is empty; no value breaks a line."""
     return "".join(
-        "\t".join("" if value is None else printable(str(value)) for value in row) + "\n"
+        "\t".join("" if value is None else printable(str(value), longest) for value in row) + "\n"
         for row in rows
     )
 

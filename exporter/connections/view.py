@@ -7,22 +7,22 @@ Pure.
 
 from __future__ import annotations
 
-__all__ = ["Connections", "View", "connection_at", "timings"]
+__all__ = ["Connections", "View", "connection_at", "libraries", "timings"]
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from exporter.connections.unused import OPENING_SECONDS
-from exporter.model import ClientKind, Connection
-from exporter.snapshot import Timing
+from exporter.model import ClientKind, Connection, Library
+from exporter.snapshot import ClientLibrary, Timing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from exporter.connections.classifier import Verdict
     from exporter.connections.kernel_clients import KernelClient
-    from exporter.model import Attribution, ClientGroup, Library, Owner, SocketReading
+    from exporter.model import Attribution, ClientGroup, Owner, SocketReading
     from exporter.snapshot import ClientBroker
 
 
@@ -111,6 +111,16 @@ def timings(views: Iterable[View], at: float) -> dict[ClientBroker, Timing]:
         key: Timing(max(0.0, at - active_at), _seconds(last[key][1]), unused[key])
         for key, active_at in first.items()
     }
+
+
+def libraries(views: Iterable[View]) -> dict[ClientBroker, frozenset[ClientLibrary]]:
+    """Return the libraries behind the connections of each client and broker."""
+    found: dict[ClientBroker, set[ClientLibrary]] = {}
+    for view in views:
+        if view.library is not Library.UNKNOWN:
+            library = ClientLibrary(view.library, view.library_version)
+            found.setdefault(view.key, set()).add(library)
+    return {key: frozenset(each) for key, each in found.items()}
 
 
 def _seconds(microseconds: int | None) -> float | None:

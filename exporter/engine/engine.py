@@ -18,7 +18,7 @@ from exporter.connections.classifier import steps_of
 from exporter.connections.describe import Surroundings, client_name, describe, is_current, rule_of
 from exporter.connections.kernel_clients import Clients
 from exporter.connections.tracker import Tracker
-from exporter.connections.view import Connections, timings
+from exporter.connections.view import Connections, libraries, timings
 from exporter.engine.excess_watch import ExcessWatch
 from exporter.join.attribution import Attributor
 from exporter.model import GroupsReading
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         KernelReading,
         Owner,
     )
-    from exporter.snapshot import ClientBroker, Timing, Totals
+    from exporter.snapshot import ClientBroker, ClientLibrary, Timing, Totals
     from exporter.totals.journal_series import JournalTotals
     from exporter.totals.series import Series
 
@@ -149,8 +149,13 @@ class Engine:
             for client in sample.reading.clients
             if client.version is not None
         }
-        if versions:
-            self._versions[source] = versions
+        # A read may be of one client of many: the others keep theirs while they hold connections.
+        known = self._versions.setdefault(source, {})
+        if not versions.keys() <= known.keys():
+            held = {attribution.client for attribution in self.attributor.attributions.values()}
+            for client in known.keys() - held:
+                del known[client]
+        known.update(versions)
         self._describe_all = True
 
     def look_again(self, now: float) -> None:
@@ -311,6 +316,12 @@ class Engine:
         """Idle times and round trips as of the last poll, worked out only when somebody asks."""
         views, at = tuple(self._views.values()), self._at
         return Late(lambda: timings(views, at))
+
+    @property
+    def libraries(self) -> Mapping[ClientBroker, frozenset[ClientLibrary]]:
+        """The libraries of the clients as of the last poll, collected only when somebody asks."""
+        views = tuple(self._views.values())
+        return Late(lambda: libraries(views))
 
     @property
     def unattributed_closed(self) -> int:

@@ -5,13 +5,20 @@ Beyond the room that `Labels` leaves they are summed as `other`, or the worst of
 
 from __future__ import annotations
 
-__all__ = ["finding_connections", "findings", "limits_of_brokers", "open_files", "probes"]
+__all__ = [
+    "client_info",
+    "finding_connections",
+    "findings",
+    "limits_of_brokers",
+    "open_files",
+    "probes",
+]
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from exporter.alerts.catalogue import ALERTS_BY_NAME
-from exporter.metrics.catalogue import CLIENT_BROKER
+from exporter.metrics.catalogue import CLIENT, CLIENT_BROKER
 from exporter.metrics.labels import OTHER
 
 if TYPE_CHECKING:
@@ -19,7 +26,7 @@ if TYPE_CHECKING:
 
     from exporter.metrics.families import Key, Reader, Rows
     from exporter.metrics.labels import Labels
-    from exporter.snapshot import BrokerLimits, OpenFiles, Snapshot
+    from exporter.snapshot import BrokerLimits, ClientLibrary, OpenFiles, Snapshot
 
 
 def probes(snapshot: Snapshot, labels: Labels) -> Rows:
@@ -31,6 +38,25 @@ def probes(snapshot: Snapshot, labels: Labels) -> Rows:
             name = (OTHER,)
         kept[name] = kept.get(name, 0) + count
     return [(name, "", count) for name, count in kept.items()]
+
+
+def client_info(snapshot: Snapshot, labels: Labels) -> Rows:
+    """Return one row for each client by name, so that a query can join it to its other series.
+
+    Several processes may run a client of the same name. A version that they do not share is empty;
+    where not even the library is the same, there is no row.
+    """
+    found: dict[Key, set[ClientLibrary]] = {}
+    for pair, libraries in snapshot.libraries.items():
+        name = labels[pair]
+        if name.client_id and name.client_kind != OTHER:
+            found.setdefault(name[: len(CLIENT)], set()).update(libraries)
+    for client, each in found.items():
+        names = {library for library, _ in each}
+        versions = {version for _, version in each if version is not None}
+        if len(names) == 1:
+            version = versions.pop() if len(versions) == 1 else ""
+            yield (*client, *labels.safe((names.pop(), version))), "", 1
 
 
 def open_files(get: Callable[[OpenFiles], float | None]) -> Reader:

@@ -175,6 +175,13 @@ _CLIENTS = (
         of=BROKER,
     ),
     _of_clients(
+        "info",
+        Kind.INFO,
+        "Library of a client whose id or number is known, and its version where its metrics show"
+        " one; always 1.",
+        of=(*CLIENT, "library", "version"),
+    ),
+    _of_clients(
         "probes_total",
         Kind.COUNTER,
         "Short connections without a Kafka conversation that no client owns: health checks.",

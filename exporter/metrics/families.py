@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from exporter.metrics.bounded_rows import (
+    client_info,
     finding_connections,
     findings,
     limits_of_brokers,
@@ -55,6 +56,7 @@ def pairs_of(snapshot: Snapshot) -> set[ClientBroker]:
     for mapping in (
         snapshot.expected,
         snapshot.timings,
+        snapshot.libraries,
         totals.useful_seconds,
         totals.opened,
         totals.lifetimes,
@@ -261,6 +263,7 @@ _READERS: dict[str, Reader] = {
     "kafka_client_connection_rtt_seconds": _rtt,
     "kafka_client_retransmits_total": _of_brokers(lambda totals: totals.retransmits),
     "kafka_client_connect_failures_total": _of_brokers(lambda totals: totals.connect_failures),
+    "kafka_client_info": client_info,
     "kafka_client_probes_total": probes,
     "kafka_client_process_open_fds": open_files(lambda files: files.used),
     "kafka_client_process_max_fds": open_files(lambda files: files.limit),

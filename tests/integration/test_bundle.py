@@ -125,3 +125,13 @@ def test_history_is_lines_that_can_be_searched(url, capsys):
     assert "(idle closing is off)" in line
     assert main(["history", "--agent", url, "half"]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_history_for_scripts_is_a_line_of_fields_for_each_event(url, capsys):
+    assert main(["history", "--agent", url, "--output", "tsv", "zombie"]) == 0
+    head, line = (each.split("\t") for each in capsys.readouterr().out.splitlines())
+    values = dict(zip(head, line, strict=True))
+    assert (values["class_before"], values["class"]) == ("bootstrap", "zombie")
+    assert values["detail"] == "idle closing is off"
+    assert main(["history", "--agent", url, "--output", "tsv", "half"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1

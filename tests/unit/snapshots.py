@@ -23,6 +23,7 @@ from exporter.snapshot import (
     LIFETIME_BUCKETS,
     BrokerLimits,
     ClientBroker,
+    ClientLibrary,
     Expectation,
     Finding,
     Histogram,
@@ -216,6 +217,7 @@ def snapshot(connections: tuple[Connection, ...] | None = None, **changes) -> Sn
         "counts": pairs,
         "expected": {pair: _expectation(pair) for pair in pairs},
         "timings": _timings(connections),
+        "libraries": _libraries(connections),
         "totals": totals(pairs),
         "findings": (FINDING,),
         "sources": SOURCES,
@@ -237,6 +239,16 @@ def _timings(connections: tuple[Connection, ...]) -> dict[ClientBroker, Timing]:
     return {
         pair: Timing(max(times)[0], min(times, key=lambda each: each[0])[1], unused[pair])
         for pair, times in by_pair.items()
+    }
+
+
+def _libraries(
+    connections: tuple[Connection, ...],
+) -> dict[ClientBroker, frozenset[ClientLibrary]]:
+    return {
+        ClientBroker.of(each): frozenset({ClientLibrary(each.library, "4.4.0")})
+        for each in connections
+        if each.library is not Library.UNKNOWN
     }
 
 

@@ -7,10 +7,11 @@ from dataclasses import fields, replace
 import pytest
 from rich.console import Console
 
+from exporter.cli import main
 from exporter.commands.check import DEFAULTS, Threshold, judge
 from exporter.commands.explain import matching
 from exporter.commands.inspect import report
-from exporter.commands.looking import snapshot_for_process
+from exporter.commands.looking import CONNECTIONS_PATH, snapshot_for_process
 from exporter.commands.output import rendered
 from exporter.commands.records import connection_from_record
 from exporter.commands.tables import connections_table
@@ -155,6 +156,27 @@ def test_explain_takes_the_client_column_of_inspect():
     assert shown == ["orders 41 producer #2", "orders 41 producer orders producer"]
     assert [one["cookie"] for one in matching(document, shown[0])] == ["1"]
     assert [one["cookie"] for one in matching(document, "orders producer")] == ["2"]
+
+
+def explained_as(output, capsys, tmp_path, count):
+    snap = snapshot([connection(number) for number in range(1, count + 1)])
+    content = {"documents": {CONNECTIONS_PATH: connections_document(snap)}}
+    bundle = tmp_path / "bundle.json"
+    bundle.write_text(json.dumps(content))
+    assert main(["explain", "orders", "--from", str(bundle), "--output", output]) == 0
+    return capsys.readouterr().out
+
+
+def test_explain_for_scripts_shows_every_connection_and_people_the_first_fifty(capsys, tmp_path):
+    table = explained_as("table", capsys, tmp_path, 60)
+    assert table.count("recommendation:") == 50
+    assert "... and 10 more" in table
+    head, *lines = explained_as("tsv", capsys, tmp_path, 60).splitlines()
+    assert len(lines) == 60
+    assert {line.count("\t") for line in lines} == {head.count("\t")}
+    made = json.loads(explained_as("json", capsys, tmp_path, 60))["connections"]
+    assert len(made) == 60
+    assert {"cookie", "meaning", "closes", "recommendation"} <= made[0].keys()
 
 
 def test_a_table_has_no_spaces_at_the_ends_of_its_lines():

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from exporter.config.settings import ClientRule, ClientSettings, Settings
+from exporter.connections.view import libraries
 from exporter.engine.engine import Engine
-from exporter.model import ClientGroup, ClosedBy, Endpoint, GroupsReading
-from tests.unit.sockets import BROKER, end, figures, kernel, owned, reading
+from exporter.join.attribution import Attributor
+from exporter.model import (
+    Attribution,
+    ClientGroup,
+    ClosedBy,
+    Confidence,
+    Endpoint,
+    GroupsReading,
+    JoinSample,
+    Library,
+)
+from exporter.snapshot import ClientLibrary
+from tests.unit.joins import client, node, page
+from tests.unit.sockets import BROKER, JVM, end, figures, kernel, owned, reading
 
 # As the kernel tells of them (tests/unit/test_tracker.py).
 FIN = figures(bytes_acked=2, bytes_received=1, bytes_sent=0, segments_out=4, segments_in=2)
@@ -131,3 +145,70 @@ def test_excess_does_not_flip_while_nothing_opens_or_closes():
             classes = {each.cookie: each.connection_class for each in engine.connections}
             seen.add(tuple(cookie for cookie in classes if classes[cookie] == "excess"))
     assert seen == {(2, 3, 4, 5, 6)}
+
+
+def test_the_library_of_a_process_is_known_without_metrics_and_its_version_is_not():
+    engine = Engine(Settings())
+    java, other = reading(1), reading(2)
+    stranger = replace(JVM, key="42:1000", name="other", pid=42, library=Library.UNKNOWN)
+    engine.poll(kernel(100.0, java, other), owned(java) | owned(other, owner=stranger))
+    assert {key.process: found for key, found in engine.libraries.items()} == {
+        "java": frozenset({ClientLibrary(Library.JAVA, None)})
+    }
+
+
+class Stated(Attributor):
+    """A join whose outcome is given."""
+
+    def __init__(self, attributions):
+        super().__init__()
+        self.given = attributions
+
+    def update(self, sample, tracked, addresses_of):
+        pass
+
+    @property
+    def attributions(self):
+        return self.given
+
+
+def test_clients_that_send_their_statistics_one_by_one_keep_their_versions():
+    clients = [client(name, library=Library.LIBRDKAFKA, version="2.16.0") for name in ("a", "b")]
+    stated = {
+        cookie: Attribution(
+            client=each.key("app"),
+            node=node("1"),
+            library=each.library,
+            confidence=Confidence.EXACT,
+            evidence=(),
+        )
+        for cookie, each in enumerate(clients, start=1)
+    }
+    sockets = kernel(100.0, reading(1), reading(2))
+    engine = Engine(Settings(), attributor=Stated(stated))
+    engine.poll(sockets, owned(*sockets.sockets))
+    for each in clients:
+        engine.join(JoinSample(before=sockets, reading=page(101.0, each), after=sockets))
+    engine.look_again(102.0)
+    versions = {key.client_id: found for key, found in engine.libraries.items()}
+    known = frozenset({ClientLibrary(Library.LIBRDKAFKA, "2.16.0")})
+    assert versions == {"a": known, "b": known}
+    # A client that is gone is forgotten once another one appears: names may come without end.
+    del stated[1]
+    newcomer = client("c", library=Library.LIBRDKAFKA, version="2.16.0")
+    engine.join(JoinSample(before=sockets, reading=page(103.0, newcomer), after=sockets))
+    stated[1] = replace(stated[2], client=clients[0].key("app"))
+    engine.join(JoinSample(before=sockets, reading=page(104.0), after=sockets))
+    engine.look_again(104.0)
+    versions = {key.client_id: found for key, found in engine.libraries.items()}
+    assert versions == {"a": frozenset({ClientLibrary(Library.LIBRDKAFKA, None)}), "b": known}
+
+
+def test_the_versions_behind_one_clients_connections_are_all_kept():
+    java, older = (
+        SimpleNamespace(key="a client", library=Library.JAVA, library_version=version)
+        for version in ("4.4.0", "3.9.2")
+    )
+    assert libraries([java, older, java]) == {
+        "a client": {ClientLibrary(Library.JAVA, "4.4.0"), ClientLibrary(Library.JAVA, "3.9.2")}
+    }

@@ -19,8 +19,8 @@ from exporter.metrics.exposition import (
     _OwnProcess,
     choose_format,
 )
-from exporter.model import ClosedBy, ConnectionClass
-from exporter.snapshot import Totals
+from exporter.model import ClosedBy, ConnectionClass, Library
+from exporter.snapshot import ClientBroker, ClientLibrary, Totals
 from tests.unit.metrics_page import exposition, page
 from tests.unit.snapshots import AT, connection, fleet, half_closed, snapshot, unowned, zombie
 
@@ -108,6 +108,67 @@ def test_openmetrics_is_parsed_by_its_own_parser():
     assert text.endswith("# EOF\n")
     names = {family.name for family in parse_openmetrics(text)}
     assert {"kafka_client_connections", "brokerwire_build", "process_cpu_seconds"} <= names
+
+
+def infos(snap, limits=None):
+    """What `kafka_client_info` shows of each client: (process, client id, library, version)."""
+    return [
+        (named["process"], named["client_id"], named["library"], named["version"])
+        for (name, labels), value in samples(snap, limits=limits).items()
+        if name == "kafka_client_info" and value == 1
+        for named in [dict(labels)]
+    ]
+
+
+def with_libraries(*libraries):
+    """One client with a connection to as many brokers as there are libraries."""
+    clients = tuple(connection(n, broker=f"10.2.0.{n}:9092") for n in range(len(libraries)))
+    known = {
+        ClientBroker.of(each): frozenset({library})
+        for each, library in zip(clients, libraries, strict=True)
+    }
+    return snapshot(clients, libraries=known)
+
+
+def test_the_library_is_shown_for_clients_that_are_known_only():
+    snap = snapshot((connection(1), zombie(2), connection(3, client_id=None), unowned(4)))
+    assert infos(snap) == [("orders", "orders-producer", "java", "4.4.0")]
+
+
+@pytest.mark.parametrize("fmt", Format)
+def test_the_info_series_has_the_type_that_its_format_knows(fmt):
+    text = page(snapshot(), fmt=fmt).decode()
+    is_openmetrics = fmt is Format.OPENMETRICS
+    parse = parse_openmetrics if is_openmetrics else parse_text
+    (family,) = [each for each in parse(text) if each.name in {"kafka_client", "kafka_client_info"}]
+    assert family.type == ("info" if is_openmetrics else "gauge")
+    assert [(each.name, each.value) for each in family.samples] == [("kafka_client_info", 1)]
+
+
+def test_a_client_has_one_info_series_whatever_is_known_of_its_connections():
+    """With two, `* on (...) group_left` would fail for all clients."""
+    new, old = ClientLibrary(Library.JAVA, "4.4.0"), ClientLibrary(Library.JAVA, "3.9.2")
+    not_yet = ClientLibrary(Library.JAVA, None)
+    name = ("orders", "orders-producer")
+    assert infos(with_libraries(new, not_yet)) == [(*name, "java", "4.4.0")]
+    assert infos(with_libraries(not_yet)) == [(*name, "java", "")]
+    assert infos(with_libraries(new, old)) == [(*name, "java", "")]
+    assert infos(with_libraries(new, ClientLibrary(Library.LIBRDKAFKA, "2.10.0"))) == []
+
+
+def test_a_version_is_as_bounded_as_a_name():
+    (shown,) = infos(with_libraries(ClientLibrary(Library.JAVA, '4.4"\n\x1b[2J' + "9" * 10_000)))
+    assert len(shown[3].encode()) <= LimitSettings().label_bytes
+    assert shown[3].startswith('4.4"\\n\\x1b[2J9')
+
+
+def test_what_is_folded_has_no_library():
+    snap = fleet(60, 3)
+    limits = LimitSettings(series=700)
+    shown = infos(snap, limits=limits)
+    assert len(infos(snap)) == 60
+    assert 0 < len(shown) < 60
+    assert "other" not in {client_id for _, client_id, *_ in shown}
 
 
 def test_the_sum_over_classes_is_the_number_of_connections():

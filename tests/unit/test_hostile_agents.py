@@ -20,6 +20,8 @@ COMMANDS = [
     ["inspect", "--each"],
     ["inspect", "--json"],
     ["explain", "orders-producer"],
+    ["explain", "orders-producer", "--output", "tsv"],
+    ["explain", "orders-producer", "--json"],
     ["check", "--min-efficiency", "0.5"],
 ]
 
@@ -45,6 +47,7 @@ def run(command, capfd):
     assert code != BUG, err
     assert "Traceback" not in err
     hidden = {letter for letter in out + err if not letter.isprintable()} - {"\n"}
+    hidden -= {"\t"} if "tsv" in command else set()
     assert not hidden
     return out
 
@@ -76,6 +79,17 @@ def test_no_field_of_an_answer_crashes_a_command_or_reaches_the_terminal_raw(
         for value in (HOSTILE[number % len(HOSTILE)], HOSTILE[(number + 3) % len(HOSTILE)]):
             answers(changed(path, value))
             run(command, capfd)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("place", ["document", "connection"])
+def test_a_number_too_large_in_a_field_that_is_not_known_crashes_no_command(
+    answers, capfd, command, place
+):
+    made = document()
+    (made if place == "document" else made["connections"][0])["added_later"] = "HUGE"
+    answers(json.dumps(made).replace('"HUGE"', "1e999").encode())
+    run(command, capfd)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

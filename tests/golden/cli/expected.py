@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from exporter.cli import parser
+from exporter.commands import explain
 from exporter.commands.inspect import COLUMNS, report
 from exporter.commands.output import WIDE, rendered, tsv
 from exporter.web.document import connections_document
@@ -25,7 +26,10 @@ def expected():
     """File name → text."""
     document = connections_document(page_sample())
     rows = ([one.get(name) for name in COLUMNS] for one in document["connections"])
+    zombies = explain.matching(document, "zombie")
     return {
+        "explain.tsv": tsv([explain.COLUMNS, *(explain.row(one) for one in zombies)], 600),
+        "explain.txt": "\n".join(explain.paragraph(one) for one in zombies),
         "help.txt": "\n".join(helps(parser())),
         "inspect-80.txt": shown(document, 80),
         "inspect-piped.txt": shown(document, WIDE),
