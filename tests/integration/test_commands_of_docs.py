@@ -2,7 +2,7 @@
 
 Here: those that need neither Spark nor a broker. The others:
 
-- `make demo` installs; `test_demo.py` runs the demo.
+- `make demo` and `make test` install; the gate is `make test`, and `test_demo.py` runs the demo.
 - `batch` and `report` read what `simulate` wrote for some minutes with Spark:
   `tests/spark/test_commands_of_docs.py`, on demand.
 - `report --push` needs a Pushgateway of that name: `test_fleet_push.py` has one.
@@ -25,7 +25,7 @@ from tests.integration.kernel_support import needs_root
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/use.md", "docs/fleet.md")
-ELSEWHERE = re.compile(r"make demo FOR=20s$|brokerwire-rollups (batch|report) --")
+ELSEWHERE = re.compile(r"make demo FOR=20s$|make test$|brokerwire-rollups (batch|report) --")
 # The sections of user pages that show a configuration of the agent.
 SECTION = re.compile(r"(sources|journal|alertmanager|web|brokers):")
 ENVIRONMENT = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
