@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what this command takes, besides the tables."""
     parser.add_argument(
-        "--days", type=_days, default=7, metavar="N", help="days of the plots over time (7)"
+        "--days", type=_days, default=7, metavar="N", help="days of the charts over time (7)"
     )
     parser.add_argument(
         "--until",
@@ -33,7 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="the page: one HTML file")
     parser.add_argument(
-        "--png", type=Path, metavar="DIR", help="each plot as a picture, in this folder"
+        "--png", type=Path, metavar="DIR", help="the main charts as pictures, in this folder"
+    )
+    parser.add_argument(
+        "--runbooks",
+        type=_runbooks,
+        metavar="URL",
+        help="where the page's runbooks are, such as https://wiki.example/{alert} (no links)",
     )
     parser.add_argument(
         "--openmetrics",
@@ -61,17 +67,19 @@ def run(
     from spark_rollups.report.reading import read_digest
 
     digest = read_digest(opened, days=arguments.days, until=arguments.until)
-    if arguments.out or arguments.png:
+    if arguments.out:
         from spark_rollups.report.page import render
 
-        report = render(digest)
-        if arguments.out:
-            _write(arguments.out, report.html.encode("utf-8"))
-            say(f"{arguments.out}: {len(report.html)} bytes")
-        if arguments.png:
-            for name, picture in report.pictures.items():
-                _write(arguments.png / f"{name}.png", picture())
-            say(f"{arguments.png}: {len(report.pictures)} pictures")
+        page = render(digest, arguments.runbooks).encode("utf-8")
+        _write(arguments.out, page)
+        say(f"{arguments.out}: {len(page)} bytes")
+    if arguments.png:
+        from spark_rollups.report.pictures import draw
+
+        pictures = dict(draw(digest))
+        for name, picture in pictures.items():
+            _write(arguments.png / f"{name}.png", picture)
+        say(f"{arguments.png}: {len(pictures)} pictures")
     if arguments.openmetrics or arguments.push:
         from spark_rollups.report.openmetrics import render as render_metrics
         from spark_rollups.report.push import push
@@ -113,6 +121,15 @@ def _url(text: str) -> str:
     if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", text):
         raise argparse.ArgumentTypeError(
             f"must be a URL such as http://pushgateway:9091, without a password, not {_named(text)}"
+        )
+    return text
+
+
+def _runbooks(text: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s@]+/\S*", text) or "{alert}" not in text:
+        raise argparse.ArgumentTypeError(
+            "must be a URL with {alert} for the runbook's name, such as"
+            f" https://wiki.example/{{alert}}, not {_named(text)}"
         )
     return text
 

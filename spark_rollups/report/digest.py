@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 HOUR_MS = 3_600_000
+_FULL = 0.999
 OTHER = "other"
 """The name under which all reasons are added up that have no row of their own."""
 
@@ -275,6 +276,13 @@ class Digest:
         missing = self.hours_in_period - len(self.hours)
         expected += missing * expected // len(self.hours)
         return min(1.0, sum(hour.minutes_seen for hour in self.hours) / expected)
+
+    @property
+    def partly_seen(self) -> tuple[Hour, ...]:
+        """The hours of which more than one minute in a thousand was not seen."""
+        return tuple(
+            hour for hour in self.hours if hour.minutes_seen < _FULL * max(1, hour.minutes_expected)
+        )
 
     @property
     def hours_in_period(self) -> int:

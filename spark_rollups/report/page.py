@@ -1,75 +1,120 @@
-"""The whole report: one document that needs nothing but itself, and the drawings as files."""
+"""The report as one page that needs nothing but itself: the templates, and what they ask for."""
 
 from __future__ import annotations
 
-__all__ = ["Report", "render"]
+__all__ = ["render"]
 
-from dataclasses import dataclass
+import re
+from collections import defaultdict
 from importlib import resources
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from spark_rollups.report import broker_sections, fleet_sections, savings_sections
-from spark_rollups.report.markup import Markup, element
-from spark_rollups.report.words import when
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from spark_rollups.report import charts, words
+from spark_rollups.report.digest import HOUR_MS, OTHER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Sequence
 
-    from spark_rollups.report.digest import Digest
+    from spark_rollups.report.digest import Cohort, Digest
 
 # By its package and not by a path: on a cluster all this comes out of a zip.
-_STYLE = resources.files("spark_rollups.report").joinpath("report.css")
-# Nothing is loaded and nothing runs, whatever a name says.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_ORDER = (
-    fleet_sections.headline,
-    broker_sections.brokers,
-    savings_sections.savings,
-    savings_sections.wasters,
-    fleet_sections.held,
-    broker_sections.surges,
-    savings_sections.cohorts,
-    broker_sections.weeks,
-    savings_sections.findings,
-    fleet_sections.seen,
+_TEMPLATES: Final = resources.files("spark_rollups.report").joinpath("templates")
+_SECTIONS: Final = (
+    ("brokers", "Load of the brokers"),
+    ("savings", "What to fix"),
+    ("wasters", "Who wastes most"),
+    ("held", "Connections over time"),
+    ("seen", "Coverage"),
 )
+_LONGEST: Final = 2000
+_MOST_COHORTS: Final = 12
+_LEAST_GAIN: Final = 0.1
+"""Connections a client, on average over the day, that an update must save to be worth a word."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The finished document, and its drawings by name, each drawn as a picture when called."""
+def render(digest: Digest, runbooks: str | None = None) -> str:
+    """Make the page. Pure: the same digest is the same page, to the last byte.
 
-    html: str
-    pictures: dict[str, Callable[[], bytes]]
-
-
-def render(digest: Digest) -> Report:
-    """Make the report. Pure: the same digest is the same report, to the last byte."""
-    sections = [made for make in _ORDER if (made := make(digest)) is not None]
-    contents = [
-        element("li", element("a", each.title, href=f"#{each.name}"))
-        for each in sections
-        if each.title
-    ]
-    period = f"{when(digest.begin)} to {when(digest.end)} UTC"
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("title", f"Kafka connections of the fleet, {digest.end:%d %b %Y}"),
-        element("style", Markup(_STYLE.read_text("utf-8"))),
+    `runbooks` is the address of a runbook, with `{alert}` for its name.
+    """
+    templates = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        loader=FunctionLoader(lambda name: _TEMPLATES.joinpath(name).read_text("utf-8")),
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    body = element(
-        "body",
-        element(
-            "header",
-            element("h1", "Kafka connections of the fleet"),
-            element("p", period),
-            element("nav", element("ul", *contents), aria_label="Contents"),
-        ),
-        element("main", *(each.html for each in sections)),
-        element("footer", element("p", "Made by brokerwire-rollups report.")),
+    templates.filters |= {
+        "amount": words.amount,
+        "percent": words.percent,
+        "fewer": words.fewer,
+        "reason": words.reason_words,
+        "when": words.when,
+        "name": words.printable,
+    }
+    given: dict[str, Any] = {
+        "digest": digest,
+        "runbooks": runbooks,
+        "charts": charts,
+        "words": words,
+        "share": _share,
+        "versions": worst_versions(digest.cohorts),
+        "updates": updates,
+        "HOUR_MS": HOUR_MS,
+        "OTHER": OTHER,
+    }
+    rendered = (
+        (name, title, templates.get_template(f"{name}.html.j2").render(given))
+        for name, title in _SECTIONS
     )
-    html = f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
-    return Report(html, {f.name: f.png for each in sections for f in each.figures})
+    # A section that has nothing to say is left out.
+    sections = [(name, title, Markup(html)) for name, title, html in rendered if html.strip()]  # noqa: S704 -- it was escaped when it was rendered
+    style = Markup(_TEMPLATES.joinpath("report.css").read_text("utf-8"))  # noqa: S704 -- ours
+    page: str = templates.get_template("page.html.j2").render(given, sections=sections, style=style)
+    return f"{page}\n"
+
+
+def worst_versions(cohorts: Sequence[Cohort]) -> list[Cohort]:
+    """Return the versions that waste most for each of their clients."""
+    known = [cohort for cohort in cohorts if cohort.clients and cohort.library]
+    known.sort(key=lambda cohort: -cohort.waste / cohort.clients)
+    return known[:_MOST_COHORTS]
+
+
+def updates(cohorts: Sequence[Cohort]) -> list[str]:
+    """Say which versions an update would help: those with more left open than the newest one."""
+    by_library: dict[str, list[tuple[tuple[int, ...], Cohort]]] = defaultdict(list)
+    for cohort in cohorts:
+        known = cohort.clients and cohort.library
+        if known and re.fullmatch(r"\d{1,6}(\.\d{1,6}){1,3}", cohort.library_version or ""):
+            version = tuple(map(int, str(cohort.library_version).split(".")))
+            by_library[str(cohort.library)].append((version, cohort))
+    says = []
+    for library, found in sorted(by_library.items()):
+        newest = max(found, key=lambda each: each[0])
+        best = max(each.bootstrap_waste / each.clients for v, each in found if v == newest[0])
+        older = {
+            str(each.library_version)
+            for version, each in found
+            if version < newest[0] and each.bootstrap_waste / each.clients > best + _LEAST_GAIN
+        }
+        if older:
+            names = ", ".join(sorted(older))
+            name = words.printable(library, 30)
+            says.append(f"Update {name} {names} to {newest[1].library_version}.")
+    return says
+
+
+def _shown(value: Any) -> Any:
+    """Make whatever a template prints harmless; missing is a dash, never nothing or zero."""
+    if value is None or (isinstance(value, str) and not hasattr(value, "__html__")):
+        return words.printable(value, _LONGEST)
+    return value
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None

@@ -5,14 +5,15 @@ from __future__ import annotations
 __all__ = [
     "FIXES",
     "amount",
-    "broker_number",
     "broker_words",
     "fewer",
+    "fix_words",
     "of_all",
     "percent",
     "printable",
     "reason_words",
     "service_words",
+    "version_words",
     "when",
 ]
 
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from spark_rollups.report.digest import Cohort, Waster
 
 _LONGEST = 120
 # A dash: missing is no zero.
@@ -29,10 +32,11 @@ _LEAST_SHOWN = 0.05
 
 
 class Fix(NamedTuple):
-    """What to change, and for which sin."""
+    """What to change, why, and which runbook says how."""
 
     title: str
     advice: str
+    runbook: str = ""
 
 
 FIXES = {
@@ -41,39 +45,48 @@ FIXES = {
         "Java clients never use a bootstrap connection again once they know the brokers. List two"
         " servers instead of all, and keep connections.max.idle.ms at its default, which closes"
         " what is left after 9 minutes.",
+        "KafkaClientUnusedConnections",
     ),
     "update_librdkafka": Fix(
         "Update librdkafka to 2.10 or later",
         "Older versions keep a bootstrap connection whose address is not the advertised one,"
         " however few servers are listed.",
+        "KafkaClientZombieConnections",
     ),
     "idle_closing_on": Fix(
         "Let clients close idle connections",
         "connections.max.idle.ms=-1, or a limit that failed, keeps dead connections for ever.",
+        "KafkaClientIdleClosingOff",
     ),
     "one_shared_client": Fix(
         "Share one client per process",
         "Several producers or consumers do what one would.",
+        "KafkaClientExcessConnections",
     ),
     "poll_or_close": Fix(
         "Poll, or close the consumer",
         "The broker has closed, the stuck application has not noticed.",
+        "KafkaClientHalfClosedConnections",
     ),
     "close_on_error": Fix(
         "Close clients after an error",
         "Their sockets are dead, their descriptors leak.",
+        "KafkaClientGhostDescriptors",
     ),
     "resolve_again": Fix(
         "Resolve broker names again",
         "A broker moved, and clients keep its old address.",
+        "KafkaClientStaleEndpoint",
     ),
     "client_kept": Fix(
         "Keep the client between requests",
         "A client for each request costs the broker a connection setup each.",
+        "KafkaClientConnectionChurn",
     ),
     "probe_less": Fix(
         "Probe less often",
         "TCP health checks open connections that say nothing.",
+        "KafkaClientConnectionChurn",
     ),
 }
 
@@ -130,6 +143,11 @@ def percent(share: float | None) -> str:
     return f"{shown}%"
 
 
+def fix_words(fix: str) -> Fix:
+    """Return what is known of a fix; one of a newer version has its name alone."""
+    return FIXES.get(fix) or Fix(printable(fix), "")
+
+
 def reason_words(reason: str | None) -> str:
     """Name a cause or class of waste."""
     if reason is None:
@@ -144,14 +162,15 @@ def service_words(namespace: str | None, service: str | None) -> str:
     )
 
 
+def version_words(of: Cohort | Waster) -> str:
+    """Name a library with its version and the kind of its clients, as far as they are known."""
+    parts = (of.library, of.library_version, of.client_kind)
+    return " ".join(printable(part, 30) for part in parts if part)
+
+
 def broker_words(kafka_cluster: str | None, broker_id: int | None, longest: int = _LONGEST) -> str:
-    """Name a broker with its cluster."""
-    return f"{printable(kafka_cluster, longest)} {broker_number(broker_id)}"
-
-
-def broker_number(broker_id: int | None) -> str:
-    """Write a broker's id; one that nobody knows is a dash."""
-    return _NOTHING if broker_id is None else str(broker_id)
+    """Name a broker with its cluster; an id that nobody knows is a dash."""
+    return f"{printable(kafka_cluster, longest)} {_NOTHING if broker_id is None else broker_id}"
 
 
 def of_all(shown: int, in_all: int, what: str) -> str:
