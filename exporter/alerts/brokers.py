@@ -13,8 +13,9 @@ from exporter.alerts.words import (
     GAP,
     HELD,
     MORE_THAN_A_SCRAPE,
+    PODS,
     WHO,
-    found_by_agent,
+    count_of_pods,
     held,
 )
 from exporter.model import ConnectionClass
@@ -23,6 +24,7 @@ from exporter.snapshot import Severity
 _GROUP = "brokerwire.brokers"
 _DASHBOARD = "brokerwire-brokers"
 _OF_ONE_BROKER = "client_id, client_kind, process, broker_id, class"
+_OF_ONE_FINDING = "client_id, client_kind, process, broker_id, cause, finding"
 _DROPPED = 'client_kind!="other",closed_by=~"broker|abort"'
 _HELD = f"last_over_time(kafka_client_connections{{{HELD}}}[$gap])"
 _HELD_BY_ALL = f"sum by ($fleet, broker) (\n  {_HELD}\n)"
@@ -57,7 +59,7 @@ BROKERS = (
         name="KafkaClientBrokerUnreachable",
         group=_GROUP,
         severity=Severity.CRITICAL,
-        expression=f"""\
+        expression=count_of_pods(f"""\
 sum without ({_OF_ONE_BROKER}) (
   last_over_time(kafka_client_connections{{class="connecting"}}[$gap])
 ) >= $connecting_connections
@@ -70,7 +72,7 @@ or
   sum without ({_OF_ONE_BROKER}) (
     kafka_client_connections{{class!~"connecting|half_closed|ghost|stale"}}
   ) > 0
-)""",
+)"""),
         reasons={
             "connecting_connections": "a TCP handshake takes milliseconds",
             "failed_connects": "a client that needs the broker tries every second (Java) or every"
@@ -86,8 +88,8 @@ or
         ),
         labels=BROKER_ONLY,
         summary="Broker unreachable",
-        description="{{ $labels.broker }} does not accept connections: "
-        f"{COUNT} attempts are in progress or failed in the last minutes, none succeeded.",
+        description=f"{{{{ $labels.broker }}}} does not accept connections {PODS}: attempts are in"
+        " progress or failed in the last minutes, none succeeded.",
         remedy="Check that the broker runs and listens on this address, that network policies and"
         " security groups allow its port, and that its advertised.listeners are reachable from the"
         " client.",
@@ -99,7 +101,10 @@ or
         name="KafkaClientFrozenPeer",
         group=_GROUP,
         severity=Severity.WARNING,
-        expression=found_by_agent("KafkaClientFrozenPeer"),
+        expression=count_of_pods(f"""\
+sum without ({_OF_ONE_FINDING}) (
+  last_over_time(kafka_client_finding_connections{{finding="KafkaClientFrozenPeer"}}[$gap])
+) > 0"""),
         reasons={"gap": GAP},
         fire_after=Timing(
             300.0,
@@ -110,9 +115,9 @@ or
             "the client gives up after request.timeout.ms and connects again, which looks like"
             " health for 15 s each time",
         ),
-        labels=CLIENT_BROKER,
+        labels=BROKER_ONLY,
         summary="Broker not responding to requests",
-        description=f"{BROKER} does not answer {WHO} on {COUNT} connections.",
+        description=f"{{{{ $labels.broker }}}} does not answer requests {PODS}.",
         remedy="Check the broker's process: stopped, in a long garbage collection, or out of disk"
         " space. The client gives up after request.timeout.ms.",
         dashboard=_DASHBOARD,

@@ -93,9 +93,13 @@ def _alert_lines(spec: AlertSpec, settings: RuleSettings) -> Iterator[str]:
         if spec.given == name and getattr(settings.thresholds, name) is None:
             continue
         yield from _comment(_number(name, why, settings.thresholds))
+    if spec.waits_for_each_pod:
+        waited = written_duration(spec.fire_after.seconds)
+        yield from _comment(f"{waited} (in place of `for`, of each pod): {spec.fire_after.why}")
     yield "        expr: |-"
-    yield from _expression(filled(spec.expression, settings))
-    for key, timing in (("for", spec.fire_after), ("keep_firing_for", spec.keep_firing_for)):
+    yield from _expression(filled(spec.expression, settings, spec.fire_after.seconds))
+    timings = [("for", spec.fire_after), ("keep_firing_for", spec.keep_firing_for)]
+    for key, timing in timings[1:] if spec.waits_for_each_pod else timings:
         if timing.seconds:
             yield from _comment(f"{written_duration(timing.seconds)}: {timing.why}")
             yield f"        {key}: {written_duration(timing.seconds)}"

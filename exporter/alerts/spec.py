@@ -57,6 +57,11 @@ class AlertSpec:
     """Whether the rule reads what the agent found within `gap`, and not the figures themselves."""
 
     @property
+    def waits_for_each_pod(self) -> bool:
+        """Whether the expression itself waits for `fire_after`, so that the rule has no `for`."""
+        return "$steps" in self.expression
+
+    @property
     def runbook(self) -> str:
         """The name of its page in docs/runbooks/, without the suffix."""
         return self.name

@@ -13,12 +13,16 @@ __all__ = [
     "KNOWN",
     "MORE_THAN_A_SCRAPE",
     "OF_KNOWN",
+    "PODS",
     "PROCESS",
     "PROCESS_ONLY",
     "WHO",
+    "count_of_pods",
     "found_by_agent",
     "held",
 ]
+
+from textwrap import indent
 
 from exporter.model import NOT_AT_BROKER, UNDECIDED
 
@@ -44,6 +48,7 @@ BROKER = (
     "{{ if $labels.broker_id }}broker {{ $labels.broker_id }} ({{ $labels.broker }})"
     "{{ else }}{{ $labels.broker }}{{ end }}"
 )
+PODS = '(pods or hosts affected: {{ printf "%.0f" $value }})'
 COUNT = '{{ printf "%.0f" $value }}'
 
 GAP = "two scrapes may fail at the usual minute between them, and the alert neither ends nor starts"
@@ -59,6 +64,19 @@ def held(connection_class: str, threshold: str) -> str:
         "sum without (class) (\n"
         f'  last_over_time(kafka_client_connections{{class="{connection_class}"}}[$gap])\n'
         f") >= ${threshold}"
+    )
+
+
+def count_of_pods(expression: str) -> str:
+    """Return how many pods see what has its cause at a broker: one alert, however many they are.
+
+    Each pod must have seen it for the whole of the alert's `for`. A `for` of the count itself would
+    be filled by pods that see it for a minute each, as in a rolling deployment.
+    """
+    return (
+        "count by ($fleet, broker) (\n"
+        f"  count_over_time((\n{indent(expression, '    ')}\n  )[$watched:$step]) >= $steps\n"
+        ")"
     )
 
 

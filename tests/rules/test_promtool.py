@@ -143,7 +143,8 @@ def test_alerts_carry_the_labels_and_pages_that_their_description_names(name, _s
     for alert in (alert for case in cases for alert in case["exp_alerts"]):
         labels = alert["exp_labels"]
         assert labels["severity"] == str(spec.severity)
-        assert set(labels) - {"namespace", "pod", "job", "instance"} <= {*spec.labels, "severity"}
+        of_scrape = {"cluster", "namespace", "pod", "job", "instance"}
+        assert set(labels) - of_scrape <= {*spec.labels, "severity"}
         assert set(alert["exp_annotations"]) == {
             "summary",
             "description",

@@ -52,7 +52,8 @@ def test_an_alert_keeps_to_the_conventions(alert):
 def test_every_number_of_an_alert_has_its_reason(alert):
     known = {field.name for field in fields(Thresholds)}
     text = alert.expression + alert.expression_if_given
-    used = set(re.findall(r"\$(\w+)", text)) - {"fleet", "target"}
+    # The last three are `fire_after`, which has a reason of its own.
+    used = set(re.findall(r"\$(\w+)", text)) - {"fleet", "target", "watched", "step", "steps"}
     used = {name.removesuffix("_seconds") if name not in known else name for name in used}
     windows = set(re.findall(r"\[(\w+)\]", alert.expression))
     assert set(alert.reasons) == used | windows
@@ -115,6 +116,30 @@ def test_one_alert_can_be_changed_or_left_out():
     assert not {"for", "keep_firing_for"} & set(told["BrokerwireAgentDown"])
     assert "KafkaClientManyInstances" not in told
     assert len(told) == len(alerts(DEFAULTS)) - 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "waits"),
+    [
+        (480.0, "[9m:1m]) >= 9"),
+        (90.0, "[135s:45s]) >= 3"),
+        (86_400.0, "[1464m:24m]) >= 61"),
+        (6.0, "[7200ms:1200ms]) >= 6"),
+        (1.001, "[1206ms:201ms]) >= 6"),
+        (0.0, "[1s:1s]) >= 1"),
+    ],
+)
+def test_an_alert_that_counts_pods_waits_for_each_of_them(seconds, waits):
+    changed = AlertOverride(name="KafkaClientBrokerUnreachable", fire_after=seconds)
+    rule = alerts(RuleSettings(alerts=(changed,)))[changed.name]
+    assert f"  ){waits}\n)" in rule["expr"]
+    assert "for" not in rule
+
+
+def test_what_has_its_cause_at_a_broker_names_no_pod():
+    told = alerts(RuleSettings(fleet_labels=("region", "cluster")))
+    for name in ("KafkaClientBrokerUnreachable", "KafkaClientFrozenPeer"):
+        assert told[name]["expr"].startswith("count by (region, cluster, broker) (")
 
 
 def test_the_specs_of_a_changed_alert_are_what_the_file_says():
