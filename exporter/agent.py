@@ -23,6 +23,7 @@ from exporter.clients.turns import Turns
 from exporter.engine.engine import Engine
 from exporter.errors import SourceError
 from exporter.findings.finder import Finder
+from exporter.join.history import LAG
 from exporter.kernel.psutil_table import open_socket_table
 from exporter.kernel.sock_diag import NetlinkSocketTable
 from exporter.model import JoinSample, ReadMethod
@@ -265,7 +266,8 @@ class Agent:
         self.engine.settle_vanished(held, kernel.at, events_complete=kernel.events_complete)
 
     def _join(self, kernel: KernelReading) -> bool:
-        arrived = self._inputs.take()
+        # A client may have opened a connection after the look, and before it wrote of it.
+        arrived = self._inputs.take(kernel.at - LAG)
         pushed = []
         for arrival in arrived:
             if isinstance(arrival, JoinSample):

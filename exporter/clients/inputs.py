@@ -10,6 +10,7 @@ from __future__ import annotations
 __all__ = ["Inputs"]
 
 import logging
+import math
 import threading
 from dataclasses import dataclass, field
 from functools import partial
@@ -223,6 +224,7 @@ class Inputs:
         with self._arriving:
             del self._health[name]
             self._arrived = [each for each in self._arrived if _reading(each).source != name]
+            self._waiting_nodes = sum(_nodes(_reading(each)) for each in self._arrived)
 
     def open_inlets(self) -> None:
         """Open the inlets that are not open, if it is time to try."""
@@ -275,11 +277,16 @@ class Inputs:
         for reading in readings:
             self._pushed(reading)
 
-    def take(self) -> list[Arrival]:
-        """Return what has arrived since the last call, in order."""
+    def take(self, until: float = math.inf) -> list[Arrival]:
+        """Return what has arrived, in order; what was pushed with later figures waits."""
         with self._arriving:
-            arrived, self._arrived, self._waiting_nodes = self._arrived, [], 0
-        return arrived
+            arrived, self._arrived = self._arrived, []
+            taken = []
+            for each in arrived:
+                is_late = not isinstance(each, JoinSample) and each.ended_at > until
+                (self._arrived if is_late else taken).append(each)
+            self._waiting_nodes = sum(_nodes(_reading(each)) for each in self._arrived)
+        return taken
 
     def drop(self, reading: SourceReading) -> None:
         """Count a reading that the poll had no time for."""
@@ -342,7 +349,7 @@ class Inputs:
         self._health.setdefault(source, _Health(source, "librdkafka")).failed(error, self._clock())
 
     def _put(self, arrival: Arrival, reading: SourceReading) -> None:
-        nodes = sum(len(client.nodes) for client in reading.clients)
+        nodes = _nodes(reading)
         with self._arriving:
             if reading.source not in self._health:
                 return  # dropped meanwhile
@@ -352,6 +359,10 @@ class Inputs:
             else:
                 self._arrived.append(arrival)
                 self._waiting_nodes += nodes
+
+
+def _nodes(reading: SourceReading) -> int:
+    return sum(len(client.nodes) for client in reading.clients)
 
 
 def _reading(arrival: Arrival) -> SourceReading:

@@ -229,7 +229,7 @@ class Claims:
 
     def _is_held(self, row: Row) -> bool:
         """Whether a node has a connection: it is in use, or had one that is still there."""
-        was_lost = self.source.reads - row.lost_at < READS_OF_LAG
+        was_lost = len(row.steps(row.lost_at)) < READS_OF_LAG
         return row.is_in_use or (row in self._claimed and not was_lost)
 
     def _problem(
@@ -313,7 +313,9 @@ class Claims:
             }
             rows = {pair.row for pairs in used.values() for pair in pairs}
             # A node that was in use since the sockets there last changed has one of them.
-            is_settled = all(row.is_in_use and row.reads[-1].number > changed for row in rows)
+            is_settled = all(
+                row.is_in_use and len(row.steps(changed)) >= READS_OF_LAG for row in rows
+            )
             if is_settled and len(there) == len(rows) and mature >= there.keys():
                 found = self._search(remote, Problem(used)) or {}
                 claims += [Claim(*each, is_grouped=False) for each in found.items()]

@@ -43,7 +43,8 @@ _REMEMBERED_READS = 24
 # A page may be older than the one before it; two in a row are not.
 _FALLS = 2
 
-# A page counts connections, and what went over one that is gone, a read late at most.
+# A page counts connections, and what went over one that is gone, a read late at most; statistics
+# may be written before a socket closes and read after that.
 READS_OF_LAG = 2
 
 
@@ -203,11 +204,10 @@ class Row:
         When a socket closes that may have been this node's, what was counted until then says
         nothing of the sockets that are left.
         """
-        reads = self.reads
-        if not reads or reads[-1].number - self.lost_at < READS_OF_LAG:
-            return False
-        since = [read for read in reads if read.number > self.lost_at]
-        return self.node.connection_state == "UP" or self._has_grown(since[-3:])
+        since = self.steps(self.lost_at)
+        return len(since) >= READS_OF_LAG and (
+            self.node.connection_state == "UP" or self._has_grown(since[-3:])
+        )
 
     @staticmethod
     def _has_grown(reads: Sequence[Read]) -> bool:

@@ -61,6 +61,18 @@ def test_what_the_poll_cannot_take_is_counted_and_the_rest_comes_in(inputs):
     assert status(inputs).dropped == 7
 
 
+def test_what_is_newer_than_the_look_waits_for_the_next_one():
+    now = [NOW]
+    inputs = Inputs(SourceSettings(), (), lambda: None, lambda: now[0], lambda: now[0])
+    inputs.accept_statistics(document("old"))
+    now[0] += 1.0
+    inputs.accept_statistics(document("new"))
+    assert [reading.clients[0].client_id for reading in inputs.take(NOW + 0.5)] == ["old"]
+    assert [reading.clients[0].client_id for reading in inputs.take(NOW + 1.5)] == ["new"]
+    assert inputs.take() == []
+    inputs.stop()
+
+
 def test_what_is_no_statistics_is_an_error_and_not_dropped(inputs):
     with pytest.raises(SourceDecodeError):
         inputs.accept_statistics(b"{")

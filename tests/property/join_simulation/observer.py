@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from exporter.clients.librdkafka import EMIT_SECONDS
 from exporter.connections.tracker import TrackedConnection
+from exporter.join.history import LAG
 from exporter.model import (
     ClientGroup,
     ClientReading,
@@ -279,7 +281,8 @@ class Observer:
 
     def _statistics(self, poll: KernelReading) -> list[Read]:
         """Return the documents that librdkafka's clients pushed since the last poll."""
-        until = poll.at + (LATE_SECONDS if self.host.traits["late statistics"] else 0.0)
+        # The agent joins what its last look covers: what came later waits for the next one.
+        until = poll.at - LAG - EMIT_SECONDS
         reads = [
             read
             for process in self.host.processes
@@ -308,15 +311,19 @@ class Observer:
             elif known.at >= at + 0.001:
                 after = known
                 break
-        nodes = [each for each in client.nodes.values() if each.born_at <= at < each.gone_at]
-        rows = self._rows(nodes, at, at + 0.0005)
-        about = ""
-        if at > after.at:
-            about = f"written {1e3 * (at - after.at):.0f} ms after the last look"
+        late = (
+            self.chance.uniform(0.0, LATE_SECONDS) if self.host.traits["late statistics"] else 0.0
+        )
+        counted = at + late
+        nodes = [each for each in client.nodes.values() if each.born_at <= counted < each.gone_at]
+        rows = self._rows(nodes, counted, counted + 0.0005)
+        about = f"complete {1e3 * late:.0f} ms after its time" if late else ""
         if process.victim is not None:
             rows, about = _lied(rows), f"posted in the name of {client.client_id}"
         reading = replace(self._client(client, rows, at), library=Library.LIBRDKAFKA)
-        return Read(self._sample(process, (reading,), before, after, at, at + 0.1), process, about)
+        return Read(
+            self._sample(process, (reading,), before, after, at, at + EMIT_SECONDS), process, about
+        )
 
 
 def _lied(rows: tuple[NodeReading, ...]) -> tuple[NodeReading, ...]:
