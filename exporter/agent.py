@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Self
 from exporter.brokers.surroundings import Surroundings
 from exporter.clients.declared_pages import DeclaredPages
 from exporter.clients.inputs import Inputs
+from exporter.clients.pod_annotations import PodAnnotations
 from exporter.clients.turns import Turns
 from exporter.engine.engine import Engine
 from exporter.errors import SourceError
@@ -109,18 +110,23 @@ class Agent:
             if pids is None
             else NetlinkSocketTable(self._ports, clock=clock, buffers=buffers)
         )
+        web_ports = [int(each.rpartition(":")[2]) for each in settings.web.listen_addresses]
         self._inputs = Inputs(
             settings.sources,
             self._ports,
             self.wake,
             clock,
             wall_clock,
-            listening_on=[int(each.rpartition(":")[2]) for each in settings.web.listen_addresses],
+            listening_on=web_ports,
             optional=pids is not None,
         )
         sources = settings.sources
         # A page that is configured may be another page of the same clients: they would count twice.
-        self._pages = DeclaredPages(clock) if sources.discover and not sources.java else None
+        discover = sources.discover and not sources.java
+        self._pages = DeclaredPages(clock) if discover else None
+        # The annotations are those of the agent's own pod.
+        folder = sources.pod_annotations if discover and pids is None else None
+        self._annotations = None if folder is None else PodAnnotations(folder, web_ports, clock)
         self._readings: deque[KernelReading] = deque(maxlen=REMEMBERED_READINGS)
         self._turns = Turns(settings.poll.interval, clock=clock)
         self._condition = threading.Condition()
@@ -320,14 +326,22 @@ class Agent:
             self._inputs.set_ports(ports)
 
     def _follow_pages(self, owners: Mapping[int, Owner]) -> None:
-        """Read the metrics pages that the clients' processes declare."""
-        if self._pages is None:
-            return
-        for name in self._pages.gone():
-            self._inputs.drop_page(name)
-            self.engine.forget_silent(name, float("inf"))
-        for page in self._pages.new(owners):
-            self._inputs.add_page(page)
+        """Read the metrics pages that the clients' processes or the pod declare."""
+        if self._pages is not None:
+            for name in self._pages.gone():
+                self._drop_page(name)
+            for page in self._pages.new(owners):
+                self._inputs.add_page(page)
+        if self._annotations is not None:
+            old, new = self._annotations.follow(others=self._pages is not None and self._pages.any)
+            if old is not None:
+                self._drop_page(old.settings.name)
+            if new is not None:
+                self._inputs.add_page(new)
+
+    def _drop_page(self, name: str) -> None:
+        self._inputs.drop_page(name)
+        self.engine.forget_silent(name, float("inf"))
 
     def _follow_groups(self, groups: GroupsReading, now: float) -> None:
         """Watch the other ports to which known clients are connected."""

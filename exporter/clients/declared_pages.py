@@ -52,10 +52,10 @@ class Declared(NamedTuple):
 
 
 class DeclaredPage(NamedTuple):
-    """A page to read, the process that must listen there, and why it was taken."""
+    """A page to read, the process that must listen there if one declares it, and why."""
 
     settings: JavaSourceSettings
-    pid: int
+    pid: int | None
     found_by: str
 
 
@@ -120,6 +120,11 @@ class DeclaredPages:
         self._seen: set[str] = set()
         self._names: dict[str, Owner] = {}
         """The process of each page, by the source's name."""
+
+    @property
+    def any(self) -> bool:
+        """Whether a page is followed."""
+        return bool(self._names)
 
     def gone(self) -> list[str]:
         """Return the names of the pages whose processes have ended; they are followed no longer."""

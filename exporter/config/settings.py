@@ -266,6 +266,10 @@ class SourceSettings:
     """Metrics pages of Java clients."""
     discover: bool = True
     """Read the page that a JVM's `-javaagent` option declares; off where `java` lists pages."""
+    pod_annotations: str | None = None
+    """Folder with the files `port`, `path`, `scheme` and `scrape`, the pod's annotations
+    `prometheus.io/...` by the downward API: that page is read, unless a process declares one. Off
+    without `discover`."""
     librdkafka: StatisticsSettings = StatisticsSettings()
 
     def __post_init__(self) -> None:

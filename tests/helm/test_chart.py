@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from exporter.clients.pod_annotations import NAMES
 from exporter.config.files import read_settings
 from exporter.http.web_config_reader import read_web_config
 from tests.e2e.monitoring import tool as prometheus_tool
@@ -274,6 +275,38 @@ def test_web_file_and_certificate_are_mounted_where_they_are_looked_for(applicat
     assert volumes[mounts[folder]]["secret"]["secretName"] == "orders-tls"
 
 
+def test_the_pods_annotations_are_the_files_that_the_agent_reads(application, tmp_path):
+    deployment = deployment_in(render(application))
+    folder = Path(config_of(deployment, tmp_path).sources.pod_annotations)
+    mounts = {
+        each["mountPath"]: each["name"]
+        for each in sidecar_of(deployment, "initContainers")["volumeMounts"]
+    }
+    volumes = {each["name"]: each for each in deployment["spec"]["template"]["spec"]["volumes"]}
+    shown = {
+        each["path"]: each["fieldRef"]["fieldPath"]
+        for each in volumes[mounts[str(folder.parent)]]["downwardAPI"]["items"]
+    }
+    assert {
+        f"{folder.name}/{name}": f"metadata.annotations['prometheus.io/{name}']" for name in NAMES
+    }.items() <= shown.items()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["--set", "sidecar.readPodAnnotations=false", "--set", "inject.enabled=true"]),
+        pytest.param(["--set", "daemonset.enabled=true"]),
+    ],
+    ids=["switched off", "a node's agent, whose own pod has no clients"],
+)
+def test_a_pods_annotations_are_left_alone(arguments):
+    text = render(CHART, *IMAGE, *arguments)
+    assert "brokerwire/config" in text
+    assert "prometheus.io/" not in text
+    assert "pod_annotations" not in text
+
+
 def test_a_journal_has_a_volume_and_says_whose_it_is(application, tmp_path):
     shape = CHART / "ci" / "journal-values.yaml"
     text = render(application, "-f", as_dependency(shape, tmp_path))
@@ -287,7 +320,8 @@ def test_a_journal_has_a_volume_and_says_whose_it_is(application, tmp_path):
     }
     volumes = {each["name"]: each for each in deployment["spec"]["template"]["spec"]["volumes"]}
     told = {each["path"] for each in volumes["brokerwire-config"]["downwardAPI"]["items"]}
-    assert told == {"brokerwire.yaml", "namespace", "pod", "service"}
+    annotations = {f"annotations/{name}" for name in NAMES}
+    assert told == {"brokerwire.yaml", "namespace", "pod", "service", *annotations}
     assert volumes["brokerwire-journal"] == {
         "name": "brokerwire-journal",
         "emptyDir": {"sizeLimit": "512Mi"},

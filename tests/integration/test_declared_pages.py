@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from exporter.agent import Agent
+from exporter.clients.pod_annotations import NAMES
 from exporter.config.settings import (
     BrokerSettings,
     JavaSourceSettings,
@@ -55,9 +56,10 @@ def broker():
 
 
 @contextmanager
-def jvm(broker, listens_on, declares):
+def jvm(broker, listens_on, declares=None):
     option = f"-javaagent:/jmx/jmx_prometheus_javaagent.jar=127.0.0.1:{declares}:/rules.yaml"
-    command = [sys.executable, "-c", JVM, str(broker), str(listens_on), str(PAGE), option]
+    command = [sys.executable, "-c", JVM, str(broker), str(listens_on), str(PAGE)]
+    command += [] if declares is None else [option]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline() == b"ready\n"
@@ -116,12 +118,43 @@ def test_a_page_that_another_process_serves_is_never_asked(broker):
 
 
 @pytest.mark.parametrize("how", ["switched off", "a page is configured"])
-def test_a_declared_page_is_left_alone(broker, how):
+def test_a_declared_page_is_left_alone(broker, how, tmp_path):
     port, other = free_port("127.0.0.1"), free_port("127.0.0.1")
     configured = JavaSourceSettings(name="orders", url=f"http://127.0.0.1:{other}/metrics")
     chosen = {"discover": False} if how == "switched off" else {"java": (configured,)}
+    chosen["pod_annotations"] = annotated(tmp_path, port)
     with jvm(broker, port, port), Agent(settings(broker, **chosen)) as agent:
         time.sleep(2)
         assert agent.snapshot().connections
         names = [each["name"] for each in sources_document(agent.snapshot())["sources"]]
     assert names == ([] if how == "switched off" else ["orders"])
+
+
+def annotated(folder, port):
+    for name in NAMES:
+        (folder / name).write_text(str(port) if name == "port" else "")
+    return str(folder)
+
+
+def test_the_page_that_a_pod_s_annotations_name_is_read(broker, tmp_path):
+    port = free_port("127.0.0.1")
+    folder = annotated(tmp_path, port)
+    with jvm(broker, port), Agent(settings(broker, pod_annotations=folder)) as agent:
+        [source] = sources_of(agent, bool)
+        assert (source["name"], source["up"], source["clients"] > 0) == (
+            f"annotation:{port}",
+            True,
+            True,
+        )
+        assert source["found_by"] == f"pod annotation prometheus.io/port {port}"
+        assert source["found_by"] in str(sources_section([source]))
+
+
+def test_a_page_that_a_process_declares_is_read_in_its_place(broker, tmp_path):
+    port = free_port("127.0.0.1")
+    folder = annotated(tmp_path, port)
+    with jvm(broker, port, port), Agent(settings(broker, pod_annotations=folder)) as agent:
+        found = sources_of(
+            agent, lambda found: [each["name"] for each in found] == [f"jmx_exporter:{port}"]
+        )
+        assert [each["name"] for each in found] == [f"jmx_exporter:{port}"]

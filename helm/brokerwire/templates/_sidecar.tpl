@@ -10,8 +10,15 @@ The sidecar: one description for both ways in. The pieces take the context of th
 {{- $_ := set $derived "web" (dict "config_file" "/etc/brokerwire-web/web.yaml") -}}
 {{- end -}}
 {{- /* Senders have any uid; none but the pod's containers have the volume. */ -}}
+{{- $sources := dict -}}
 {{- if .Values.sidecar.statisticsSocket -}}
-{{- $_ := set $derived "sources" (dict "librdkafka" (dict "unix_socket" "/run/brokerwire/statistics.sock" "unix_socket_mode" "0666")) -}}
+{{- $_ := set $sources "librdkafka" (dict "unix_socket" "/run/brokerwire/statistics.sock" "unix_socket_mode" "0666") -}}
+{{- end -}}
+{{- if .Values.sidecar.readPodAnnotations -}}
+{{- $_ := set $sources "pod_annotations" "/etc/brokerwire/annotations" -}}
+{{- end -}}
+{{- with $sources -}}
+{{- $_ := set $derived "sources" . -}}
 {{- end -}}
 {{- /* Whose the records are, from files that the kubelet writes: see brokerwire.volumes. */ -}}
 {{- if hasKey $config "journal" -}}
@@ -111,6 +118,14 @@ each namespace, and a change of it rolls the pods. */ -}}
       - path: brokerwire.yaml
         fieldRef:
           fieldPath: metadata.annotations['brokerwire/config']
+      {{- if .Values.sidecar.readPodAnnotations }}
+      {{- /* One that the pod does not have is an empty file. */}}
+      {{- range list "port" "path" "scheme" "scrape" }}
+      - path: annotations/{{ . }}
+        fieldRef:
+          fieldPath: metadata.annotations['prometheus.io/{{ . }}']
+      {{- end }}
+      {{- end }}
       {{- if hasKey .Values.config "journal" }}
       - path: namespace
         fieldRef:
