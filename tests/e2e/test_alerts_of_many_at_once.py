@@ -224,9 +224,7 @@ def freezing(scene, address: str):
         lambda: len(connected_for(scene, address, SETTLED_SECONDS)) >= SOME_CONNECTIONS,
         seconds=90,
     )
-    frozen = scene.begins(
-        "KafkaClientFrozenPeer", "SIGSTOP of a broker", process="java", broker=address
-    )
+    frozen = scene.begins("KafkaClientFrozenPeer", "SIGSTOP of a broker", broker=address)
     scene.cluster.freeze(3)
     try:
         scene.wait_firing(frozen)
