@@ -119,7 +119,25 @@ def _metric_cells(spec: Any) -> tuple[str, ...]:
 def _api() -> str:
     definitions = json.loads((DOCS / "api.schema.json").read_text("utf-8"))["$defs"]
     ordered = [*_DOCUMENTS, *(name for name in definitions if name not in _DOCUMENTS)]
-    return "\n".join(_definition(name, definitions[name]) for name in ordered)
+    # What most documents begin with is described once.
+    properties = {name: definitions[name]["properties"] for name in _DOCUMENTS}
+    common = {
+        key: value
+        for key, value in properties[_DOCUMENTS[0]].items()
+        if sum(each.get(key) == value for each in properties.values()) > len(properties) / 2
+    }
+    for name, each in properties.items():
+        missing = [f"`{key}`" for key in common if key not in each]
+        if missing:
+            definitions[name]["description"] += f" Without {', '.join(missing)}."
+        for key, value in common.items():
+            if each.pop(key, value) != value:
+                raise ValueError(f"{name} describes {key} in a way of its own")
+    first = {"description": "Fields that most documents have.", "properties": common}
+    return "\n".join(
+        [_definition("common fields", first)]
+        + [_definition(name, definitions[name]) for name in ordered]
+    )
 
 
 def _journal() -> str:

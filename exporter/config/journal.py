@@ -79,7 +79,7 @@ class JournalKafkaSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSettings:
-    """Write counters that only grow, each minute, for whoever adds up a fleet (docs/journal.md)."""
+    """Write counters each minute, for the rollups of a fleet (docs/fleet.md)."""
 
     interval: float = 60.0
     """Interval between batches; it must divide a minute."""

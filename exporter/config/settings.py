@@ -206,10 +206,10 @@ class ClientRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """Which processes are clients and what is known of them; no rule: whoever talks to a broker."""
+    """Which processes are clients, and what is known of them. Default: all that use brokers."""
 
     processes: tuple[ProcessRule, ...] = ()
-    """Which processes are Kafka clients; empty: whoever talks to a broker."""
+    """Which processes are Kafka clients; empty: every process that connects to a broker."""
     rules: tuple[ClientRule, ...] = ()
     """Rules about clients; the first that matches applies."""
 
