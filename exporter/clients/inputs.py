@@ -281,7 +281,7 @@ class Inputs:
         """Return what has arrived, in order; what was pushed with later figures waits."""
         with self._arriving:
             arrived, self._arrived = self._arrived, []
-            taken = []
+            taken: list[Arrival] = []
             for each in arrived:
                 is_late = not isinstance(each, JoinSample) and each.ended_at > until
                 (self._arrived if is_late else taken).append(each)
