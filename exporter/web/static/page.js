@@ -15,6 +15,7 @@ const WASTE_BEFORE_SECONDS = 300;
 const KEYS = [
   ["j k", "next and previous line"], ["enter", "open a group, or the story of a connection"],
   ["/", "filter"], ["g", "next grouping"], ["b", "group by broker"], ["p", "pause or go on"],
+  ["← → enter", "on the timeline: look at a moment, choose a range"],
   ["Esc", "close, or clear the filter"], ["?", "this help"],
 ];
 
