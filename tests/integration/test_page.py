@@ -46,7 +46,7 @@ def test_the_page_shows_what_there_is_and_complains_of_nothing(browser, server):
         assert visit.page.locator(".finding .remedy").inner_text() == FINDING.remedy
         assert visit.page.locator(".finding .saves").inner_text() == ""
         assert visit.page.locator(".map .edge").count() == 4
-        expect(visit.page.locator(".limits summary")).to_contain_text("shareProcessNamespace")
+        expect(visit.page.locator(".limits summary")).to_contain_text("process-access")
         assert visit.complaints == []
         assert {url.startswith(visit.url) for url in visit.requests} == {True}
         assert not {"script", "style"} & {
@@ -212,3 +212,31 @@ def test_a_narrow_screen_scrolls_tables_not_the_page(browser, server):
     with Visit(browser, server, viewport={"width": 400, "height": 800}) as visit:
         visit.press("j", "Enter")
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+@pytest.mark.parametrize(
+    ("runbooks", "link"),
+    [
+        ("https://docs.test/{alert}.md", f"https://docs.test/{FINDING.name}.md"),
+        ("docs/runbooks/{alert}.md", None),
+        ("javascript:alert('{alert}')", None),
+    ],
+)
+def test_a_recommendation_and_a_story_lead_to_the_runbook(browser, agent, runbooks, link):
+    with (
+        serving(agent, runbooks=runbooks) as server,
+        Visit(browser, server, "#story=2") as visit,
+    ):
+        for place in ("#story", ".finding"):
+            expect(visit.page.locator(place)).to_contain_text(FINDING.name)
+            links = visit.page.locator(f"{place} a").evaluate_all("all => all.map(e => e.href)")
+            assert links == ([] if link is None else [link])
+
+
+def test_what_cannot_be_seen_is_one_line_with_its_command(browser, server):
+    with Visit(browser, server) as visit:
+        summary = visit.page.locator(".limits summary")
+        expect(summary.locator("code")).to_have_text("sudo -u 'USER' brokerwire run")
+        summary.click()
+        commands = visit.page.locator(".limits li code").all_inner_texts()
+        assert commands == [f"brokerwire explain unknown --agent {visit.url.rstrip('/')}"]
