@@ -65,7 +65,7 @@ SECTIONS: list[tuple[str, list[list[str]]]] = [
     ("## A scrape\n", [["bench.scrape"]]),
     (
         "## The sidecar as a whole\n\n`brokerwire run` beside 10 connections to brokers.\n",
-        [["bench.service"]],
+        [["bench.service"], ["bench.six_hours"]],
     ),
     (
         "## The journal\n\nA tenth of the connections is active at each poll.\n",

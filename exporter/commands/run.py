@@ -79,6 +79,7 @@ def _serve(settings: Settings, signals: StopSignals) -> None:
         agent.accept_statistics,
         statistics=settings.sources.librdkafka,
         limits=settings.limits,
+        runbooks=rules.links.runbooks,
         is_alive=agent.is_healthy,
         readings=[part.readings for part in (alerts, journal) if part is not None],
     )
@@ -120,6 +121,7 @@ def _serve_all_networks(settings: Settings, signals: StopSignals) -> None:
         settings.web,
         lambda: None,
         limits=settings.limits,
+        runbooks=rules.links.runbooks,
         is_alive=agents.is_healthy,
         readings=[part.readings for part in (agents, alerts) if part is not None],
         networks=agents.networks,

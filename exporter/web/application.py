@@ -122,7 +122,8 @@ DOCUMENTS: dict[str, Callable[[Snapshot, bool], bytes]] = {
 class Options:
     """What the server knows of the agent, and its bounds.
 
-    `readings` are further suppliers of catalogued metrics; `is_alive` is asked by `/-/healthy`.
+    `readings` are further suppliers of catalogued metrics; `is_alive` is asked by `/-/healthy`;
+    `runbooks` is the address of a runbook, with `{alert}` in the place of its name.
     """
 
     limits: LimitSettings
@@ -131,6 +132,7 @@ class Options:
     readings: tuple[Callable[[], Iterable[Reading]], ...]
     clock: Callable[[], float]
     bounds: Bounds
+    runbooks: str
 
 
 class Application:
@@ -157,6 +159,7 @@ class Application:
         )
         self._is_alive = options.is_alive
         self._clock = options.clock
+        self._runbooks = options.runbooks
         self._started_at = self._clock()
         self._executor = executor
         self.security = Security(settings.config_file, executor)
@@ -334,7 +337,7 @@ class Application:
         if path == "/":
             from exporter.web.page import render_page
 
-            body = render_page(snapshot, self._telemetry_path, stale=stale)
+            body = render_page(snapshot, self._telemetry_path, stale=stale, runbooks=self._runbooks)
         else:
             body = DOCUMENTS[path](snapshot, stale)
         if len(body) <= _KEPT_BYTES:

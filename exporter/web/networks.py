@@ -107,6 +107,7 @@ class NetworksApplication(Application):
                         self._telemetry_path,
                         stale=stale,
                         base=base,
+                        runbooks=self._runbooks,
                         place=" · ".join(_place_names(view)),
                     )
                     return html_response(page)

@@ -43,10 +43,12 @@ def render_page(
     stale: bool = False,
     base: str = "",
     place: str | None = None,
+    runbooks: str = "",
 ) -> bytes:
     """Render a snapshot.
 
-    `base` is the path above its API, where it is one of several, and `place` says where that is.
+    `base` is the path above its API, where it is one of several, and `place` says where that is;
+    `runbooks` is the address of a runbook.
     """
     shown = most_wrong(snapshot.connections)
     document = connections_document(snapshot, stale=stale, only=shown)
@@ -67,6 +69,7 @@ def render_page(
         data_place=socket.gethostname() if place is None else place,
         data_version=document["version"],
         data_up=up,
+        data_runbooks=runbooks,
     )
     script = element("script", type="module", src=f"{up}assets/page.js")
     return render_frame(app, words, script, up=up)

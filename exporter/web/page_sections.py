@@ -98,7 +98,7 @@ def _bar(present: Sequence[tuple[str, int]], total: int) -> Markup:
                 y="0",
                 width=f"{max(width - 2, 1):.2f}",
                 height="10",
-                class_=f"fill-{name}",
+                class_=f"fill {name}",
             )
         )
         left += width

@@ -65,6 +65,7 @@ class WebServer:
         networks: Callable[[], Sequence[NetworkView] | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         bounds: Bounds | None = None,
+        runbooks: str = "",
     ) -> None:
         self._settings = settings
         self._snapshot_source = snapshot_source
@@ -77,6 +78,7 @@ class WebServer:
             readings=(self._readings, *readings),
             clock=clock,
             bounds=bounds or Bounds(),
+            runbooks=runbooks,
         )
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="web-worker")
         self._listeners: list[socket.socket] = []

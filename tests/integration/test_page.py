@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import socket
 import subprocess
 import sys
-from array import array
 from dataclasses import replace
 
 import pytest
 
 from exporter.agent import Agent as RealAgent
 from exporter.config.settings import BrokerSettings, PortRange, Settings
-from exporter.history import ClientSeries, History, Mark, Ring
-from exporter.model import ConnectionClass
-from tests.integration.web_support import Agent, ask, port_of, serving
+from tests.integration.page_support import (  # noqa: F401
+    Clocked,
+    Visit,
+    agent_fixture,
+    browser_fixture,
+    expect,
+    server_fixture,
+    with_history,
+)
+from tests.integration.web_support import Agent, ask, serving
 from tests.unit.payloads import PAYLOADS
-from tests.unit.snapshots import AT, FINDING, PROCESS, connection, page_sample, snapshot
+from tests.unit.snapshots import FINDING, PROCESS, connection, page_sample, snapshot
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-playwright = pytest.importorskip("playwright.sync_api")
-if CHROMIUM is None and not os.environ.get("CI"):
-    pytest.skip("needs Chromium", allow_module_level=True)
-expect = playwright.expect
-
-LINES = "#clients tbody [data-line]"
 HOLDER = """
 import socket, sys, time
 held = [socket.create_connection(("127.0.0.1", int(sys.argv[1]))) for _ in range(3)]
@@ -38,94 +35,6 @@ for one in held:
 print("held", flush=True)
 sys.stdin.read()
 """
-
-
-def with_history(snap):
-    """Ten steps of 5 s: first 4 connections for data, then also 8 zombies."""
-    ring, minutes = Ring(5, 720), Ring(60, 360)
-    for step in range(10):
-        counts = dict.fromkeys(ConnectionClass, 0)
-        counts[ConnectionClass.DATA] = 4
-        counts[ConnectionClass.ZOMBIE] = 0 if step < 5 else 8
-        for each in (ring, minutes):
-            each.put(AT - 50 + 5 * step, array("I", (*counts.values(), 4)), 0, 0)
-    history = History(
-        rings=(ring, minutes),
-        marks=(Mark(AT - 25, "begin", FINDING.name, FINDING.summary),),
-        clients={
-            ("orders-producer", "producer", "orders"): ClientSeries(
-                array("I", (3, 6)), array("I", (0, 3))
-            )
-        },
-    )
-    return replace(snap, history=history)
-
-
-class Clocked(Agent):
-    """A snapshot whose times go on: `at` is what its history is counted in."""
-
-    def __call__(self):
-        return replace(self.current, interval_seconds=1.0)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
-
-
-class Visit:
-    """A page that is open, with everything that it complained about."""
-
-    def __init__(self, browser, server, fragment="", **options):
-        self.context = browser.new_context(**options)
-        self.page = self.context.new_page()
-        self.complaints = []
-        self.requests = []
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", self._dismiss)
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.url = f"http://127.0.0.1:{port_of(server)}/"
-        self.page.goto(self.url + fragment)
-        if options.get("java_script_enabled", True):
-            expect(self.page.locator(LINES).first).to_be_visible()
-
-    def _dismiss(self, dialog):
-        self.complaints.append(f"dialog: {dialog.message}")
-        dialog.dismiss()
-
-    def press(self, *keys):
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def title(self):
-        return self.page.locator("#clients-title")
-
-    def groups(self):
-        return self.page.locator("#clients tr.group b").all_inner_texts()
-
-    def classes(self):
-        return self.page.locator("#clients tr.member .badge").all_inner_texts()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.context.close()
-
-
-@pytest.fixture
-def agent():
-    return Agent(with_history(page_sample()))
-
-
-@pytest.fixture
-def server(agent):
-    with serving(agent) as made:
-        yield made
 
 
 def test_the_page_shows_what_there_is_and_complains_of_nothing(browser, server):
@@ -137,7 +46,7 @@ def test_the_page_shows_what_there_is_and_complains_of_nothing(browser, server):
         assert visit.page.locator(".finding .remedy").inner_text() == FINDING.remedy
         assert visit.page.locator(".finding .saves").inner_text() == ""
         assert visit.page.locator(".map .edge").count() == 4
-        expect(visit.page.locator(".limits summary")).to_contain_text("shareProcessNamespace")
+        expect(visit.page.locator(".limits summary")).to_contain_text("process-access")
         assert visit.complaints == []
         assert {url.startswith(visit.url) for url in visit.requests} == {True}
         assert not {"script", "style"} & {
@@ -183,35 +92,11 @@ def test_it_says_the_same_without_a_script(browser, server):
         assert visit.page.locator("details[open] dt").first.is_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_letters_stand_out_from_what_is_behind_them(browser, server, scheme):
-    """WCAG AA: 4.5 to 1 for text."""
-    measure = """(selector) => {
-        const level = (text) => {
-            const parts = text.match(/[0-9.]+/g).slice(0, 3).map((part) => part / 255);
-            const linear = parts.map((p) => (p <= .04045 ? p / 12.92 : ((p + .055) / 1.055) ** 2.4));
-            return .2126 * linear[0] + .7152 * linear[1] + .0722 * linear[2];
-        };
-        const behind = level(getComputedStyle(document.querySelector("section")).backgroundColor);
-        return [...document.querySelectorAll(selector)].map((each) => {
-            const style = getComputedStyle(each);
-            const before = level(each instanceof SVGElement ? style.fill : style.color);
-            const [light, dark] = [Math.max(before, behind), Math.min(before, behind)];
-            return (light + .05) / (dark + .05);
-        });
-    }"""
-    with Visit(browser, server, color_scheme=scheme) as visit:
-        visit.press("j", "Enter")
-        ratios = visit.page.evaluate(measure, "section :not(svg, svg *), svg text")
-    assert len(ratios) > 50
-    assert min(ratios) >= 4.5
-
-
 def test_the_timeline_is_what_the_history_says(browser):
     with serving(Clocked(with_history(page_sample()))) as server, Visit(browser, server) as visit:
-        areas = visit.page.locator(".timeline path[class^=fill-]")
+        areas = visit.page.locator(".timeline path.fill")
         expect(areas).not_to_have_count(0)
-        assert {"fill-data", "fill-zombie"} <= set(
+        assert {"fill data", "fill zombie"} <= set(
             areas.evaluate_all("all => all.map(e => e.getAttribute('class'))")
         )
         label = visit.page.locator(".timeline").get_attribute("aria-label")
@@ -257,46 +142,11 @@ def test_lines_are_sorted_by_a_click_on_their_head(browser, server):
         assert visit.groups() == ["billing", "orders"]
 
 
-def test_the_keyboard_alone_reaches_everything(browser, server):
-    with Visit(browser, server) as visit:
-        visit.press("j", "Enter")
-        expect(visit.page.locator("tr.member")).to_have_count(11)
-        assert visit.classes()[0] == "half closed"
-        visit.press("j", "Enter")
-        story = visit.page.locator("#story")
-        expect(story).to_be_visible()
-        expect(story).to_contain_text("the broker closed 410 s ago")
-        expect(story).to_contain_text("closes: when the application polls again")
-        visit.press("Escape")
-        expect(story).to_be_hidden()
-        visit.press("/")
-        visit.page.keyboard.type("billing-consumer")
-        visit.press("Enter")
-        expect(visit.title()).to_have_text("5 connections in 1 group")
-        visit.press("Escape", "b")
-        expect(visit.page.locator("[data-group=broker]")).to_have_attribute("aria-pressed", "true")
-        visit.press("g")
-        expect(visit.page.locator("[data-group=process]")).to_have_attribute("aria-pressed", "true")
-        visit.press("p")
-        expect(visit.page.locator(".state")).to_contain_text("paused")
-        visit.press("p", "?")
-        expect(visit.page.locator("#help")).to_be_visible()
-
-
-def test_everything_that_can_be_pressed_has_a_name(browser, server):
-    with Visit(browser, server) as visit:
-        visit.press("j", "Enter")
-        names = visit.page.evaluate(
-            "[...document.querySelectorAll('button, a, input, [role=button]')]"
-            ".map(e => (e.getAttribute('aria-label') ?? e.textContent).trim())"
-        )
-        assert len(names) > 30
-        assert all(names)
-
-
 def test_the_page_follows_in_place(browser, server, agent):
     with Visit(browser, server) as visit:
-        visit.press("j", "Enter", "j")
+        visit.press("j", "Enter")
+        expect(visit.page.locator("tr.member").first).to_be_visible()
+        visit.press("j")
         cookie = "document.activeElement.dataset.cookie"
         focused = visit.page.evaluate(cookie)
         agent.current = replace(
@@ -342,7 +192,9 @@ def test_a_hundred_payloads_stay_text(browser):
         names = visit.groups()
         assert len(names) == len(set(PAYLOADS))
         assert sum(payload in names for payload in PAYLOADS if payload.isprintable()) > 80
-        visit.press("j", "Enter", "j", "Enter")
+        visit.press("j", "Enter")
+        expect(visit.page.locator("tr.member").first).to_be_visible()
+        visit.press("j", "Enter")
         expect(visit.page.locator("#story")).to_be_visible()
         visit.page.wait_for_timeout(1500)
         assert (
@@ -360,3 +212,31 @@ def test_a_narrow_screen_scrolls_tables_not_the_page(browser, server):
     with Visit(browser, server, viewport={"width": 400, "height": 800}) as visit:
         visit.press("j", "Enter")
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+@pytest.mark.parametrize(
+    ("runbooks", "link"),
+    [
+        ("https://docs.test/{alert}.md", f"https://docs.test/{FINDING.name}.md"),
+        ("docs/runbooks/{alert}.md", None),
+        ("javascript:alert('{alert}')", None),
+    ],
+)
+def test_a_recommendation_and_a_story_lead_to_the_runbook(browser, agent, runbooks, link):
+    with (
+        serving(agent, runbooks=runbooks) as server,
+        Visit(browser, server, "#story=2") as visit,
+    ):
+        for place in ("#story", ".finding"):
+            expect(visit.page.locator(place)).to_contain_text(FINDING.name)
+            links = visit.page.locator(f"{place} a").evaluate_all("all => all.map(e => e.href)")
+            assert links == ([] if link is None else [link])
+
+
+def test_what_cannot_be_seen_is_one_line_with_its_command(browser, server):
+    with Visit(browser, server) as visit:
+        summary = visit.page.locator(".limits summary")
+        expect(summary.locator("code")).to_have_text("sudo -u 'USER' brokerwire run")
+        summary.click()
+        commands = visit.page.locator(".limits li code").all_inner_texts()
+        assert commands == [f"brokerwire explain unknown --agent {visit.url.rstrip('/')}"]

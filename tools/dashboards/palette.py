@@ -7,6 +7,8 @@ __all__ = ["CLASS_COLOURS", "HUES"]
 import re
 from importlib.resources import files
 
+from exporter.model import ConnectionClass
+
 _STYLE = files("exporter.web").joinpath("static/page.css").read_text("utf-8")
 # The first `:root` is the light page's: its hues are dark enough to be seen on white, and Grafana's
 # dark theme lets them be seen as well; those of the dark page vanish on white.
@@ -18,8 +20,9 @@ HUES: dict[str, str] = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6});", _ROOT))
 CLASS_COLOURS: dict[str, str] = {
     name: HUES[hue]
     for names, hue in re.findall(
-        r"^((?:\.fill-\w+,? ?)+)\{ fill: var\(--(\w+)\); \}", _STYLE, re.MULTILINE
+        r"^((?:\.\w+,? ?)+)\{ --hue: var\(--(\w+)\); \}", _STYLE, re.MULTILINE
     )
-    for name in re.findall(r"fill-(\w+)", names)
+    for name in re.findall(r"\w+", names)
+    if name in set(ConnectionClass)
 }
 """The colour of each connection class."""

@@ -4,10 +4,19 @@ import { count } from "./words.js";
 
 const MOST_CASES = 3;
 
+/** What makes the link to a runbook; where its address is no web page's, it is said where it lies. */
+export const runbooks = (template) => (name) => {
+  const address = template.replace("{alert}", encodeURIComponent(name));
+  return /^https?:\/\//.test(address)
+    ? h("a", { href: address, target: "_blank", rel: "noreferrer" }, `runbook ${name}`)
+    : h("code", {}, address || name);
+};
+
 export class Recommendations {
-  constructor(model, change) {
+  constructor(model, change, runbook) {
     this.model = model;
     this.change = change;
+    this.runbook = runbook;
     this.title = h("h2", { id: "findings-title" });
     this.list = h("ul", { class: "findings" });
     this.calm = h("p", { class: "quiet" }, "None: every known connection has its purpose.");
@@ -31,7 +40,7 @@ export class Recommendations {
     h("p", {}, h("b", {}, "Recommendation: "), h("span", { class: "remedy" })),
     h("p", { class: "acts" },
       h("button", { type: "button", class: "show" }, "show"),
-      h("code", {}, finding.name)));
+      this.runbook(finding.name)));
     item.querySelector(".show").addEventListener("click", () => {
       const chosen = item.querySelector(".show").getAttribute("aria-pressed") === "true";
       this.change({ finding: chosen ? "" : item.dataset.key });
@@ -56,30 +65,34 @@ export class Recommendations {
   }
 }
 
-/** What the agent is not able to see here, and what would let it: the most important first. */
+/** What the agent cannot see here, and the command that lets it: the most important first. */
 export function limits(model) {
   const { agent, sources } = model.document;
   const rows = [...model.rows.values()];
   const found = [];
-  if (agent.error) found.push(`The socket table cannot be read: ${agent.error}`);
+  const add = (text, command = "") => found.push({ text, command });
+  if (agent.error) add(`The socket table cannot be read: ${agent.error}`);
   if (agent.read_method === "psutil") {
-    found.push("No byte counts: the socket table is read through psutil. Allow the agent the netlink socket NETLINK_SOCK_DIAG.");
+    add("No byte counts: the socket table is read through psutil. Allow netlink sockets (NETLINK_SOCK_DIAG):", "modprobe tcp_diag");
   }
-  const ownerless = rows.filter((row) => row.owner_rung !== "proc_fd").length;
-  if (ownerless) {
-    found.push(`${count(ownerless, "connection")} without a known process: run the agent under the application's uid`
-      + " in a shared process namespace (shareProcessNamespace: true; chart: sidecar.processAccess).");
+  const ownerless = rows.filter((row) => row.owner_rung !== "proc_fd");
+  if (ownerless.length) {
+    const uid = ownerless.find((row) => Number.isInteger(row.uid))?.uid;
+    add(`${count(ownerless.length, "connection")} without a known process. In Kubernetes label the pod`
+      + ' brokerwire/process-access: "true" (chart: sidecar.processAccess); elsewhere take the application\'s uid:',
+    `sudo -u '${uid === undefined ? "USER" : `#${uid}`}' brokerwire run`);
   }
   for (const each of sources.filter((one) => !one.up)) {
-    found.push(`Source ${each.name} is down: ${each.error ?? "not read yet"}`);
+    add(`Source ${each.name} is down: ${each.error ?? "not read yet"}`);
   }
-  const unknown = rows.filter((row) => row.class === "unknown").length;
-  if (unknown) {
-    found.push(`${count(unknown, "connection")} of unknown use: configure the clients' metrics`
-      + " (sources: jmx_exporter, Jolokia or statistics.interval.ms).");
+  const unknown = rows.filter((row) => row.class === "unknown");
+  if (unknown.length) {
+    add(`${count(unknown.length, "connection")} of unknown use: configure the clients' metrics`
+      + " (docs/client-metrics.md: jmx_exporter, Jolokia or statistics.interval.ms). What is known of them:",
+    `brokerwire explain unknown --agent ${location.origin}`);
   }
   if (!agent.events_available) {
-    found.push("Connections shorter than a poll are missed: the kernel announces no closed sockets here.");
+    add("Connections shorter than a poll are missed: the kernel does not report closed sockets here.");
   }
   return found;
 }

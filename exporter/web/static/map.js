@@ -99,21 +99,24 @@ export class BrokerMap {
     return this.button(`${edge.process}\n${edge.broker}`, words, chosen,
       () => this.change(chosen ? { process: "", broker: "" } : { process: edge.process, broker: edge.broker }),
       s("path", { d: path, class: "hit" }),
-      s("path", { d: path, class: `edge stroke-${worst}${churn ? " churn" : ""}${chosen ? " on" : ""}`,
+      s("path", { d: path, class: `edge stroke ${worst}${churn ? " churn" : ""}${chosen ? " on" : ""}`,
         "stroke-width": Math.min(width, 16).toFixed(1) }));
   }
 
   node(each, x, y, facet, view) {
     const chosen = view[facet] === each.key;
     const isLeft = facet === "process";
-    const words = `${each.name}: ${count(each.count, "connection")}, ${each.waste} wasted`;
+    const words = `${each.name}: ${count(each.count, "connection")}, ${each.waste} wasted, worst: ${className(this.model.worst(new Set(each.classes)))}`;
+    const worst = this.model.worst(new Set(each.classes));
+    const [textX, anchor] = isLeft ? [x - 10, "end"] : [x + 10, "start"];
     const label = `${shortened(each.name)}${each.coordinator ? " ★" : ""} ${each.count}`;
     return this.button(`${facet}\n${each.key}`, words, chosen,
       () => this.change({ [facet]: chosen ? "" : each.key }),
-      s("rect", { x: isLeft ? 0 : x, y: y - 11, width: isLeft ? x : WIDTH - x, height: 22, class: "hit" }),
-      s("circle", { cx: x, cy: y, r: 5, class: `fill-${this.model.worst(new Set(each.classes))}` }),
-      s("text", { x: isLeft ? x - 10 : x + 10, y: y + 4, "text-anchor": isLeft ? "end" : "start",
-        class: chosen ? "on" : null }, label));
+      s("rect", { x: isLeft ? 0 : x, y: y - 13, width: isLeft ? x : WIDTH - x, height: 28, class: "hit" }),
+      s("circle", { cx: x, cy: y, r: 5, class: `fill ${worst}` }),
+      s("text", { x: textX, y: y + 1, "text-anchor": anchor, class: chosen ? "on" : null }, label),
+      // A colour alone is not seen by everybody.
+      s("text", { x: textX, y: y + 12, "text-anchor": anchor, class: "worst" }, className(worst)));
   }
 }
 

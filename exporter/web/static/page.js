@@ -1,6 +1,6 @@
 // The page: header, timeline, map, recommendations and table of one agent, live.
 import { FACETS, readAddress, writeAddress } from "./address.js";
-import { Recommendations, limits } from "./advice.js";
+import { Recommendations, limits, runbooks } from "./advice.js";
 import { h, setAttributes, setText } from "./dom.js";
 import { Live } from "./live.js";
 import { BrokerMap } from "./map.js";
@@ -15,20 +15,22 @@ const WASTE_BEFORE_SECONDS = 300;
 const KEYS = [
   ["j k", "next and previous line"], ["enter", "open a group, or the story of a connection"],
   ["/", "filter"], ["g", "next grouping"], ["b", "group by broker"], ["p", "pause or go on"],
+  ["← → enter", "on the timeline: look at a moment, choose a range"],
   ["Esc", "close, or clear the filter"], ["?", "this help"],
 ];
 
 const app = document.getElementById("app");
 const { place, version, up } = app.dataset;
+const runbook = runbooks(app.dataset.runbooks);
 const model = new Model();
 let view = readAddress();
 let drawn = 0;
 
 const timeline = new Timeline(model, change);
 const map = new BrokerMap(model, change);
-const advice = new Recommendations(model, change);
+const advice = new Recommendations(model, change, runbook);
 const table = new Table(model, change);
-const story = new Story(model, change);
+const story = new Story(model, change, runbook);
 
 const state = h("span", { class: "state", role: "status" }, "connecting");
 const pause = h("button", { type: "button", "aria-pressed": "false", onclick: togglePause }, "pause");
@@ -141,11 +143,13 @@ function wastedBefore() {
 function renderLimits() {
   const found = limits(model);
   limit.hidden = !found.length;
-  setText(limit.firstChild, found.length > 1 ? `${found[0]} (${found.length - 1} more)` : found[0] ?? "");
   const rest = JSON.stringify(found);
   if (limit.dataset.key === rest) return;
   limit.dataset.key = rest;
-  limit.lastChild.replaceChildren(...found.slice(1).map((text) => h("li", {}, text)));
+  const words = ({ text, command }) => [text, ...(command ? [" ", h("code", {}, command)] : [])];
+  limit.firstChild.replaceChildren(...found.slice(0, 1).flatMap(words),
+    found.length > 1 ? ` (${found.length - 1} more)` : "");
+  limit.lastChild.replaceChildren(...found.slice(1).map((each) => h("li", {}, ...words(each))));
 }
 
 function renderChips() {

@@ -4,9 +4,10 @@ import { brokerName, clientName, concerns } from "./model.js";
 import { NOTHING, className, clock, duration, size } from "./words.js";
 
 export class Story {
-  constructor(model, change) {
+  constructor(model, change, runbook) {
     this.model = model;
     this.change = change;
+    this.runbook = runbook;
     this.badge = h("span", { class: "badge" });
     this.title = h("span", {});
     this.meaning = h("p", {});
@@ -57,8 +58,8 @@ export class Story {
     lines(this.evidence, [...row.evidence, ...(row.equals.length ? [`not distinguishable from ${row.equals.join(", ")}`] : []),
       `confidence: ${row.confidence}`]);
     const findings = this.model.findings.filter((each) => concerns(each, row, { alsoByBroker: false }));
-    const remedies = findings.map((each) => `${each.summary}: ${each.remedy} (runbook ${each.name})`);
-    if (!remedies.length) remedies.push(about?.recommendation ?? "Nothing.");
+    const remedies = findings.map((each) => [`${each.summary}: ${each.remedy} `, this.runbook(each.name)]);
+    if (!remedies.length) remedies.push([about?.recommendation ?? "Nothing."]);
     lines(this.changes, remedies);
     this.describe(row);
   }
@@ -125,8 +126,8 @@ function when(time, now) {
 }
 
 function lines(list, texts) {
-  const key = JSON.stringify(texts);
+  const key = JSON.stringify(texts, (_, value) => (value instanceof Element ? value.textContent : value));
   if (list.dataset.key === key) return;
   list.dataset.key = key;
-  list.replaceChildren(...texts.map((text) => h("li", {}, text)));
+  list.replaceChildren(...texts.map((text) => h("li", {}, ...[text].flat())));
 }

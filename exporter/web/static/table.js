@@ -155,7 +155,7 @@ export class Table {
       `${((60 * place) / (length - 1)).toFixed(1)},${(17 - (16 * value) / top).toFixed(1)}`).join(" ")} 60,18Z`;
     cell.replaceChildren(s("svg", { class: "spark", viewBox: "0 0 60 18", role: "img",
       "aria-label": `last ${length} minutes: from ${Math.min(...sums[0])} to ${count(top, "connection")}` },
-    s("path", { d: line(sums[0]), class: "fill-data" }), s("path", { d: line(sums[1]), class: "fill-zombie" })));
+    s("path", { d: line(sums[0]), class: "fill data" }), s("path", { d: line(sums[1]), class: "fill zombie" })));
   }
 
   makeRow(row) {

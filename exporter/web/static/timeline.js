@@ -5,20 +5,27 @@ import { className, clock, count } from "./words.js";
 const HEIGHT = 132;
 const LEFT = 34;
 const BELOW = 16;
+/** A key moves by a part of the range; a shorter drag is a click. */
+const STEPS = 60;
+const LEAST = 6;
 export const RANGES = { "5m": 300, "1h": 3600, "6h": 21600 };
 
 export class Timeline {
   constructor(model, change) {
     this.model = model;
     this.change = change;
+    const size = { width: 6, height: 6, patternUnits: "userSpaceOnUse" };
+    const patterns = s("defs", {},
+      s("pattern", { id: "hatch", ...size, patternTransform: "rotate(45)" }, s("rect", { width: 2, height: 6 })),
+      s("pattern", { id: "dots", ...size }, s("circle", { cx: 3, cy: 3, r: 1.5 })));
     this.areas = s("g", {});
     this.line = s("path", { class: "expected-line" });
     this.marks = s("g", {});
     this.axis = s("g", { class: "axis" });
     this.selection = s("rect", { class: "selection", y: 0, height: HEIGHT - BELOW, width: 0 });
     this.cursor = s("line", { class: "cursor", y1: 0, y2: HEIGHT - BELOW });
-    this.svg = s("svg", { class: "timeline", height: HEIGHT, role: "img" },
-      this.axis, this.areas, this.line, this.marks, this.selection, this.cursor);
+    this.svg = s("svg", { class: "timeline", height: HEIGHT, role: "slider", tabindex: 0 },
+      patterns, this.axis, this.areas, this.line, this.marks, this.selection, this.cursor);
     this.caption = h("p", { class: "caption" });
     this.legend = h("ul", { class: "legend", "aria-label": "Classes: choose one" });
     this.reset = h("button", { type: "button", hidden: true,
@@ -29,27 +36,45 @@ export class Timeline {
     this.follow();
   }
 
+  /** A moment is pointed at, and a range chosen, by dragging or by keys. */
   follow() {
-    let begun = null;
+    this.begun = null;
+    this.at = null;
     this.svg.addEventListener("pointerdown", (event) => {
-      begun = event.offsetX;
+      this.begun = this.timeAt(event.offsetX);
       this.svg.setPointerCapture(event.pointerId);
     });
-    this.svg.addEventListener("pointermove", (event) => {
-      this.show(event.offsetX);
-      if (begun === null) return;
-      setAttributes(this.selection, {
-        x: Math.min(begun, event.offsetX), width: Math.abs(event.offsetX - begun),
-      });
+    this.svg.addEventListener("pointermove", (event) => this.look(this.timeAt(event.offsetX)));
+    this.svg.addEventListener("pointerup", (event) => this.choose(this.timeAt(event.offsetX)));
+    this.svg.addEventListener("pointerleave", () => this.look(null));
+    this.svg.addEventListener("blur", () => {
+      this.begun = null;
+      this.look(null);
     });
-    this.svg.addEventListener("pointerup", (event) => {
-      const ends = [begun, event.offsetX].sort((a, b) => a - b);
-      begun = null;
-      setAttributes(this.selection, { width: 0 });
-      if (ends[0] === null || ends[1] - ends[0] < 6) return;
-      this.change({ from: Math.round(this.timeAt(ends[0])), to: Math.round(this.timeAt(ends[1])) });
+    this.svg.addEventListener("keydown", (event) => {
+      const step = (this.to - this.from) / STEPS;
+      const moves = { ArrowLeft: -step, ArrowRight: step, Home: -Infinity, End: Infinity };
+      if (event.key in moves) {
+        this.look(Math.max(this.from, Math.min(this.to, (this.at ?? this.to) + moves[event.key])));
+      } else if (event.key === "Enter" && this.at !== null) {
+        if (this.begun === null) this.begun = this.at;
+        else this.choose(this.at);
+      } else return;
+      event.preventDefault();
+      event.stopPropagation();
     });
-    this.svg.addEventListener("pointerleave", () => this.show(null));
+  }
+
+  look(time) {
+    this.at = time;
+    this.show();
+  }
+
+  choose(time) {
+    const [from, to] = [this.begun ?? time, time].sort((a, b) => a - b);
+    this.begun = null;
+    this.show();
+    if (this.x(to) - this.x(from) >= LEAST) this.change({ from: Math.round(from), to: Math.round(to) });
   }
 
   timeAt(x) {
@@ -72,7 +97,7 @@ export class Timeline {
     this.drawLegend(present, view);
     this.reset.hidden = !view.from;
     this.svg.setAttribute("aria-label", this.words(shown));
-    if (!this.pointed) this.show(null);
+    this.show();
   }
 
   /** The chosen range, else what shows all that an agent of a few minutes remembers. */
@@ -142,9 +167,10 @@ export class Timeline {
       const values = this.series.by_class[name];
       const parts = runs.map((run) => this.area(run, values, below));
       for (const place of shown) below.set(place, below.get(place) + values[place]);
-      return s("path", { d: parts.join(""), class: `fill-${name}` }, s("title", {}, className(name)));
+      const d = parts.join("");
+      return [s("path", { d, class: `fill ${name}` }, s("title", {}, className(name))), s("path", { d, class: `over ${name}` })];
     });
-    this.areas.replaceChildren(...paths);
+    this.areas.replaceChildren(...paths.flat());
   }
 
   area(run, values, below) {
@@ -222,29 +248,37 @@ export class Timeline {
       + count(this.seen.length, "mark");
   }
 
-  /** Say what there was at a place, or how to read the picture. */
-  show(x) {
-    this.pointed = x !== null;
-    this.cursor.classList.toggle("on", this.pointed);
-    if (x === null || !this.series) {
-      const marks = this.seen?.length ? `; ${count(this.seen.length, "mark")}, the last: ${this.seen.at(-1).text}` : "";
-      setText(this.caption, `Dashed: expected. Drag to zoom${marks}`);
-      return;
-    }
+  /** Say what there was at the moment that is pointed at, or how to read the picture. */
+  show() {
+    if (!this.series) return;
+    this.cursor.classList.toggle("on", this.at !== null);
+    const text = this.at === null ? this.howTo() : this.told(this.at);
+    setText(this.caption, text);
+    setAttributes(this.svg, { "aria-valuemin": Math.round(this.from), "aria-valuemax": Math.round(this.to),
+      "aria-valuenow": Math.round(this.at ?? this.to), "aria-valuetext": text });
+    const x = this.x(this.at ?? this.to);
     setAttributes(this.cursor, { x1: x, x2: x });
-    const time = this.timeAt(x);
+    const begun = this.begun === null ? x : this.x(this.begun);
+    setAttributes(this.selection, { x: Math.min(begun, x), width: Math.abs(x - begun) });
+  }
+
+  howTo() {
+    const marks = this.seen?.length ? `; ${count(this.seen.length, "mark")}, the last: ${this.seen.at(-1).text}` : "";
+    return `Dashed: expected. Drag to zoom, or ← → and Enter${marks}`;
+  }
+
+  told(time) {
     const place = this.shown().findLast((each) => this.series.times[each] <= time);
     if (place === undefined || time - this.series.times[place] > 2.5 * this.series.step_seconds) {
-      setText(this.caption, `${clock(time)}: not seen`);
-      return;
+      return `${clock(time)}: not seen`;
     }
     const classes = Object.entries(this.series.by_class).filter(([, values]) => values[place])
       .map(([name, values]) => `${values[place]} ${className(name)}`);
     const { opened, closed, expected } = this.series;
-    const near = this.seen.filter((mark) => Math.abs(this.x(mark.at) - x) < 5).map((mark) => mark.text);
-    setText(this.caption, [`${clock(this.series.times[place])}: ${count(this.total(place), "connection")}`
+    const near = this.seen.filter((mark) => Math.abs(this.x(mark.at) - this.x(time)) < 5).map((mark) => mark.text);
+    return [`${clock(this.series.times[place])}: ${count(this.total(place), "connection")}`
       + ` (${expected[place]} expected)`, ...classes,
       ...(opened[place] ? [`${opened[place]} opened`] : []), ...(closed[place] ? [`${closed[place]} closed`] : []),
-      ...near].join(" · "));
+      ...near].join(" · ");
   }
 }
