@@ -126,7 +126,7 @@ def _url(text: str) -> str:
 
 
 def _runbooks(text: str) -> str:
-    if not re.fullmatch(r"https?://[^/\s@]+/\S*", text) or "{alert}" not in text:
+    if not re.fullmatch(r"https?://[^/\s@{}]+/\S*", text) or "{alert}" not in text:
         raise argparse.ArgumentTypeError(
             "must be a URL with {alert} for the runbook's name, such as"
             f" https://wiki.example/{{alert}}, not {_named(text)}"

@@ -141,6 +141,18 @@ def test_runbooks_are_links_where_their_address_is_known(report):
     assert {fix.runbook for fix in FIXES.values()} <= books
 
 
+def test_no_finding_leads_elsewhere():
+    found = digest().findings[0]
+    findings = tuple(found._replace(finding=payload) for payload in PAYLOADS)
+    html = render(replace(digest(hours=1), findings=findings), "https://wiki.example/{alert}")
+    urls = {url for url in Page(html).urls if not url.startswith("#")}
+    assert urls <= {f"https://wiki.example/{fix.runbook}" for fix in FIXES.values()}
+    assert "https://wiki.example/../x" not in render(
+        replace(digest(hours=1), findings=(found._replace(finding="../x"),)),
+        "https://wiki.example/{alert}",
+    )
+
+
 def test_the_main_charts_are_pictures():
     first, again = dict(pictures.draw(digest())), dict(pictures.draw(digest()))
     assert list(first) == ["brokers", "savings", "wasters", "held"]
