@@ -28,7 +28,7 @@ class AlertSpec:
     `expression` is PromQL with `$threshold` where a field of `Thresholds` is meant; `reasons` says
     of each of these why its default is what it is. `labels` are those that the alert carries by
     itself; the scrape's own (`namespace`, `pod`, `job`, `instance`) come with the series. The
-    findings of an alert about a broker name the client, too: the agent's alert is the first of them.
+    findings of an alert about a broker name the client, too: the agent sends the first of them.
     `description` is a Prometheus template; `remedy` follows it. `given` names a threshold without
     a default, which the agents know; where an operator gives it, `expression_if_given` is taken.
     A finding of the same name has the severity, the summary and the remedy from here, too.
