@@ -19,30 +19,27 @@ HEAD = """\
 # Performance
 
 Written by `make bench` (`python -m bench`), never by hand: Linux {kernel}, Python {python}.
-CPU time is user and system time of the process and of the programs that it starts; every figure
-is a median, and all contenders of a table took turns in one run. Compare within a table:
-the machine is shared and its speed drifts.
+CPU time is user and system time of the process and its children; every figure is a median, and the
+contenders of a table took turns in one run. Compare within a table only: the machine is shared.
 
-The goals are for 10,000 sockets of which 1 % go to brokers: a poll at most 0.3 of receiving the
-whole table unparsed and at most 1.3 times the filtered dump unparsed, 3 times cheaper than `ss`
-with the same filter and 50 times cheaper than `ss -tinp` and psutil. A scrape each 15 s of 25,000
-series takes at most 2% of a core.
+Goals, for 10,000 sockets of which 1% go to brokers: a poll costs at most 0.3 of receiving the whole
+table unparsed, 1.3 of the filtered dump unparsed, a third of `ss` with the same filter and a
+fiftieth of `ss -tinp` and psutil. A scrape every 15 s of 25,000 series takes at most 2% of a core.
 """
 
 POLL = """\
 ## One poll: dump, ownership, classes, counters
 
-Sockets in a network namespace of its own, half of them IPv4 and half mapped IPv6. The agent's clock
-goes on by a second with each poll, so that what it does each few seconds has its share.
-`whole table received` is the floor of every tool that does not filter in the kernel, `filtered dump
-received` the floor of one that does: the kernel's own work, looked at by nobody.
+Sockets in their own network namespace, half IPv4 and half mapped IPv6. The agent's clock advances
+by a second with each poll, so that periodic work is included. `whole table received` is the lower
+bound of tools that do not filter in the kernel, `filtered dump received` of tools that do.
 """
 
 JOIN = """\
 ## The join of one read
 
-Beside parsing the page that was read, of which the join takes the node metrics only. A recording is
-of three Java processes and of librdkafka clients, whose statistics come one client at a time.
+Without parsing the page. The recordings are of three Java processes and of librdkafka clients,
+whose statistics come one client at a time.
 """
 
 SECTIONS: list[tuple[str, list[list[str]]]] = [
@@ -55,7 +52,7 @@ SECTIONS: list[tuple[str, list[list[str]]]] = [
         ],
     ),
     (
-        "## Connections that no poll can meet\n\n60 connections of 50 ms each, a poll a second.\n",
+        "## Connections shorter than a poll\n\n60 connections of 50 ms each, a poll a second.\n",
         [["bench.short_lived"]],
     ),
     (
@@ -68,7 +65,7 @@ SECTIONS: list[tuple[str, list[list[str]]]] = [
         [["bench.service"], ["bench.six_hours"]],
     ),
     (
-        "## The journal\n\nA tenth of the connections is active at each poll.\n",
+        "## The journal\n\nA tenth of the connections are active at each poll.\n",
         [["bench.journal", "--connections", "1000", "--service"]],
     ),
 ]
@@ -76,23 +73,19 @@ SECTIONS: list[tuple[str, list[list[str]]]] = [
 ROLLUPS = """\
 ## The rollups
 
-CPU time of a process and all that it starts, once each but where medians of rounds are named: there
-all contenders run in turn, and a ratio is the median of those within a round. `without the session`
-is without what Spark takes to start and stop. `peak` is the resident memory of all its processes;
-of the 3 GiB of heap that it may have Spark takes what it finds. The goal is at most 2.5 times the
-floor; docs/internals/rollups.md has the result.
+CPU time of a process and its children, measured once unless medians of rounds are named: there the
+contenders take turns, and a ratio is the median of the rounds. `without the session` excludes
+Spark's start and stop. `peak` is the resident memory of all its processes; Spark may use 3 GiB of
+heap. The goal is at most 2.5 times the floor; docs/internals/rollups.md has the result.
 
-The JSON is parsed once, by `batch`, and what is kept is Parquet: so there are two floors. In the
-table of the JSON it is Spark parsing every field and adding up one number of each record (a hash of
-all its fields). In those of Parquet it is Spark reading every column and adding up the same; the
-sum of one column, which reads no other, is shown too. From Parquet all contenders make the same:
-`silver`, one row a series and hour, then `hourly` of that. Their `hourly` is compared, every figure
-of every row, and must be equal, but for the number of clients, where Spark makes a sketch that can
-be added up and the others count. The records of the larger sizes are those of one fleet so many
-times over, each time of other agents and services.
+There are two floors, since the JSON is parsed once and kept as Parquet: Spark parsing every field
+of the JSON and summing one number per record (a hash of all fields), and Spark reading every column
+of the Parquet and summing the same. The sum of a single column is shown too. From Parquet all
+contenders make `silver` (one row per series and hour) and `hourly`. Every figure of `hourly` must
+be equal, except the number of clients, where Spark makes a mergeable sketch and the others count.
+Larger sizes repeat the records of one fleet with other agents and services.
 
-A batch that comes each hour takes what is new: it is measured with a small fleet, whose table holds
-a day or five weeks.
+The hourly batch is measured with a small fleet whose tables hold a day or five weeks.
 """
 
 # It needs what the others do not, and runs only where it is asked for.

@@ -58,19 +58,19 @@ LEVELS = {
 }
 
 HEAD = """\
-# How often the roles are right
+# Accuracy of roles
 
 Real clients (Java {generations}, librdkafka) of every kind on three brokers, half of them idle; for
 each connection the role that its client says it has (rows) against the role that brokerwire answers
 (columns). Every figure is a number of connections.
-`unknown` is an answer. A wrong role is a bug where its confidence is `exact` or `strong`: the
-scenario tests fail on the first one. `weak` is a guess, and some are wrong.
-An AdminClient of librdkafka calls itself a producer until it has asked for what no producer asks:
-so long its connections pass for `data`.
+`unknown` is an answer. A wrong role with confidence `exact` or `strong` is a bug, and fails the
+scenario tests; of the roles with confidence `weak`, some are wrong.
+An AdminClient of librdkafka reports itself as a producer until its first admin request: until then
+its connections count as `data`.
 
 Written by `python -m tools.confusion_matrix`; a few connections more or less are chance.
 
-Levels of access, each with all that is below it:
+Levels of access, each including those below it:
 """
 
 
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = {each: measure(each, options.seconds) for each in options.profile or PROFILES}
     head = HEAD.format(generations=", ".join(CLIENT_GENERATIONS))
     levels = "".join(f"- **{name}**: {text}\n" for name, text in LEVELS.items())
-    pages = [head + "\n" + levels, "## What each level of access tells\n\n" + _overview(found)]
+    pages = [head + "\n" + levels, "## By level of access\n\n" + _overview(found)]
     for profile, levels_found in found.items():
         for level, answers in levels_found.items():
             pages.append(f"## {profile}, {level}\n\n{_table(answers)}")
