@@ -9,6 +9,7 @@ import base64
 import http.client
 import json
 import os
+import re
 import shutil
 import ssl
 from contextlib import ExitStack, suppress
@@ -88,6 +89,9 @@ def rendered(tmp_path):
     return for_port
 
 
+ANNOTATION = re.compile(r"metadata\.annotations\['([^']+)'\]")
+
+
 def volumes_of(template: dict, secret: dict, authority, folder: Path) -> dict[str, Path]:
     """Make the folder of each volume, as a kubelet fills it."""
     server = folder / "orders-tls"
@@ -108,9 +112,10 @@ def volumes_of(template: dict, secret: dict, authority, folder: Path) -> dict[st
         # What an emptyDir is: anybody's.
         made[volume["name"]].chmod(0o777)
         for item in volume.get("downwardAPI", {}).get("items", ()):
-            assert item["fieldRef"]["fieldPath"] == "metadata.annotations['brokerwire/config']"
-            text = template["metadata"]["annotations"]["brokerwire/config"]
-            (made[volume["name"]] / item["path"]).write_text(text)
+            name = ANNOTATION.fullmatch(item["fieldRef"]["fieldPath"])[1]
+            file = made[volume["name"]] / item["path"]
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(template["metadata"]["annotations"].get(name, ""))
     return made
 
 

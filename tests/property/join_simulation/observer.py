@@ -237,24 +237,17 @@ class Observer:
         return tuple(self._row(node, uniform(begun, ended)) for node in nodes)
 
     def _row(self, node: Node, at: float) -> NodeReading:
-        out, incoming = node.out.at(at), node.incoming.at(at)
-        requests, responses = node.requests.at(at), node.responses.at(at)
-        known = node.reading
-        if (
-            known is not None
-            and known.outgoing_bytes == out
-            and known.incoming_bytes == incoming
-            and known.requests == requests
-            and known.responses == responses
-        ):
-            return known
         is_java = node.client.library is Library.JAVA
-        node.reading = NodeReading(
-            node_id=node.node_id, role=node.role, broker_id=node.broker_id, outgoing_bytes=out,
-            incoming_bytes=incoming, requests=requests, responses=responses,
+        reading = NodeReading(
+            node_id=node.node_id, role=node.role, broker_id=node.broker_id,
+            outgoing_bytes=node.out.at(at), incoming_bytes=node.incoming.at(at),
+            requests=node.requests.at(at), responses=node.responses.at(at),
             remote_name=node.remote_name, connection_state=None if is_java else node.state(at),
             connects=None if is_java else node.connects,
         )  # fmt: skip
+        # As the agent's own readers do: what did not change is the same object.
+        if reading != node.reading:
+            node.reading = reading
         return node.reading
 
     def _client(self, client: Client, rows: tuple[NodeReading, ...], at: float) -> ClientReading:
