@@ -69,6 +69,8 @@ class Claims:
         self._searches: dict[object, Search] = {}
         self._used_searches: dict[object, Search] = {}
         self._steps_left = MOST_STEPS
+        self._possible_at: dict[tuple[ClientKey, str, bool], int] = {}
+        """The last read at which a group may have been a client, for both passes."""
         self._chosen: dict[object, object] = {}
         """Which client each group was taken for last, and which node each socket."""
         self._unnamed: AbstractSet[str] = frozenset()
@@ -131,6 +133,10 @@ class Claims:
             for client in java
             for key, members in groups.items()
         }
+        self._possible_at = {
+            name: at for name, at in self._possible_at.items()
+            if self.source.reads - at < READS_OF_LAG
+        }  # fmt: skip
         found: dict[tuple[ClientKey, str], dict[Socket, list[Pair]]] = {}
         owners: dict[str, list[ClientKey]] = {}
         claims: list[Claim] = []
@@ -143,12 +149,17 @@ class Claims:
                 break
             edges: dict[ClientKey, list[str]] = {client.key: [] for client in java}
             for name, problem in problems.items():
-                if problem is None:
-                    continue
-                options = self._search((*name, is_first), _of_brokers(problem, shown))
+                this = (*name, is_first)
+                options = problem and self._search(this, _of_brokers(problem, shown))
                 if options is not None:
-                    edges[name[0]].append(name[1])
                     found[name] = options
+                    self._possible_at[this] = self.source.reads
+                elif self.source.reads - self._possible_at.get(this, -READS_OF_LAG) >= READS_OF_LAG:
+                    continue
+                else:
+                    # One read may be wrong: a client that was possible a moment ago still is.
+                    found[name] = {}
+                edges[name[0]].append(name[1])
             for client in java:
                 # What was closed a moment ago may be what the page still counts.
                 edges[client.key] += [

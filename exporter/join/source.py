@@ -160,8 +160,9 @@ class Source:
         """Hold a pair's two sides against each other; return whether it is still possible."""
         pair.advance(may_log_in=client.may_log_in)
         if pair.growths >= WITNESS_GROWTHS and pair.is_equal:
-            client.is_shown_open = True
             self.open_ends.add(pair.socket.remote)
+            # Heartbeats are alike, and those of two clients may be in step.
+            client.is_shown_open |= len(pair.increments) >= WITNESS_GROWTHS
         return pair.is_possible
 
     # ---- what is left -------------------------------------------------------------------------

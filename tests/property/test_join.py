@@ -47,6 +47,8 @@ def test_the_join_is_never_wrong(profile):
         ("tls13", 40_249),
         ("sasl-ssl-scram", 30_088),
         ("mixed", 70_055),
+        ("mixed", 302_015),
+        ("mixed", 501_072),
     ],
 )
 def test_what_was_wrong_once_is_not_again(profile, seed):

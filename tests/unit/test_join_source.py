@@ -136,11 +136,19 @@ def test_with_too_many_pairs_there_is_no_join(monkeypatch):
 
 def test_an_open_client_is_shown_by_two_growths_that_are_equal_to_the_byte():
     process, one = Process(), socket()
-    for total in (50, 100, 150):
+    for total in (50, 100, 170):
         assert not process.source.open_ends
         process.read({one: (total, 60)}, client("c", node("-1", total, 60), **RDKAFKA))
     assert process.source.open_ends == {HERE}
     assert process.source.clients[ClientKey("app", ClientKind.ADMIN, "c")].is_shown_open
+
+
+def test_growth_of_one_size_may_be_the_heartbeats_of_another_client_in_step():
+    process, one = Process(), socket()
+    for total in (50, 100, 150, 200):
+        process.read({one: (total, 60)}, client("c", node("-1", total, 60), **RDKAFKA))
+    assert process.source.open_ends == {HERE}
+    assert not process.source.clients[ClientKey("app", ClientKind.ADMIN, "c")].is_shown_open
 
 
 def test_growth_with_a_login_before_it_shows_no_open_client():
