@@ -150,7 +150,9 @@ class Claims:
             edges: dict[ClientKey, list[str]] = {client.key: [] for client in java}
             for name, problem in problems.items():
                 this = (*name, is_first)
-                options = problem and self._search(this, _of_brokers(problem, shown))
+                options = None
+                if problem is not None:
+                    options = self._search(this, _of_brokers(problem, shown))
                 if options is not None:
                     found[name] = options
                     self._possible_at[this] = self.source.reads
