@@ -53,8 +53,9 @@ class StatisticsPosts:
         if request.headers.get("content-encoding", "identity") != "identity":
             return text_response(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "plain JSON, not compressed")
         if rest := self._share.rest():
-            # A sender that asks again at once would otherwise take the server's own time.
+            # One that is refused and asks again at once would take the server's own time.
             await asyncio.sleep(min(rest, HELD_SECONDS))
+        if rest := self._share.rest():
             return text_response(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 "too many statistics: raise statistics.interval.ms of the clients",
