@@ -16,6 +16,7 @@ from exporter.alerts.words import (
     PODS,
     WHO,
     count_of_pods,
+    found_by_agent,
     held,
 )
 from exporter.model import ConnectionClass
@@ -101,10 +102,7 @@ or
         name="KafkaClientFrozenPeer",
         group=_GROUP,
         severity=Severity.WARNING,
-        expression=count_of_pods(f"""\
-sum without ({_OF_ONE_FINDING}) (
-  last_over_time(kafka_client_finding_connections{{finding="KafkaClientFrozenPeer"}}[$gap])
-) > 0"""),
+        expression=count_of_pods(found_by_agent("KafkaClientFrozenPeer", without=_OF_ONE_FINDING)),
         reasons={"gap": GAP},
         fire_after=Timing(
             300.0,

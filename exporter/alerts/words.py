@@ -80,13 +80,13 @@ def count_of_pods(expression: str) -> str:
     )
 
 
-def found_by_agent(alert: str, more: str = "> 0") -> str:
+def found_by_agent(alert: str, more: str = "> 0", *, without: str = "finding") -> str:
     """Return the expression for what the agent itself has found, by the labels of its finding.
 
-    The sum drops the label `finding`, which says no more than the alert's name.
+    The sum drops the labels `without`: `finding` says no more than the alert's name.
     """
     return (
-        "sum without (finding) (\n"
+        f"sum without ({without}) (\n"
         f'  last_over_time(kafka_client_finding_connections{{finding="{alert}"}}[$gap])\n'
         f") {more}"
     )

@@ -223,8 +223,7 @@ class Inputs:
         self._pullers.pop(name).stop()
         with self._arriving:
             del self._health[name]
-            self._arrived = [each for each in self._arrived if _reading(each).source != name]
-            self._waiting_nodes = sum(_nodes(_reading(each)) for each in self._arrived)
+            self._keep([each for each in self._arrived if _reading(each).source != name])
 
     def open_inlets(self) -> None:
         """Open the inlets that are not open, if it is time to try."""
@@ -280,13 +279,17 @@ class Inputs:
     def take(self, until: float = math.inf) -> list[Arrival]:
         """Return what has arrived, in order; what was pushed with later figures waits."""
         with self._arriving:
-            arrived, self._arrived = self._arrived, []
             taken: list[Arrival] = []
-            for each in arrived:
+            late: list[Arrival] = []
+            for each in self._arrived:
                 is_late = not isinstance(each, JoinSample) and each.ended_at > until
-                (self._arrived if is_late else taken).append(each)
-            self._waiting_nodes = sum(_nodes(_reading(each)) for each in self._arrived)
+                (late if is_late else taken).append(each)
+            self._keep(late)
         return taken
+
+    def _keep(self, arrived: list[Arrival]) -> None:
+        self._arrived = arrived
+        self._waiting_nodes = sum(_nodes(_reading(each)) for each in arrived)
 
     def drop(self, reading: SourceReading) -> None:
         """Count a reading that the poll had no time for."""

@@ -7,7 +7,7 @@ __all__ = ["COLUMNS", "add_parser", "explained", "matching", "paragraph", "row"]
 from typing import TYPE_CHECKING, Any
 
 from exporter.commands.arguments import Commands, add_look_flags, add_output_flags
-from exporter.commands.output import say, tsv
+from exporter.commands.output import CONNECTION_COLUMNS, say, tsv
 from exporter.errors import NotFoundError
 from exporter.text import printable
 
@@ -22,17 +22,7 @@ MOST_SHOWN = 50
 LONGEST_LINE = 600
 # Of --output tsv; the last four are what `explain` says of the connection.
 COLUMNS = (
-    "process",
-    "pid",
-    "client_kind",
-    "client_id",
-    "broker_id",
-    "broker",
-    "local",
-    "remote",
-    "class",
-    "role",
-    "confidence",
+    *CONNECTION_COLUMNS,
     "meaning",
     "evidence",
     "closes",

@@ -7,7 +7,7 @@ __all__ = ["add_parser", "report"]
 from typing import TYPE_CHECKING
 
 from exporter.commands.arguments import Commands, add_look_flags, add_output_flags
-from exporter.commands.output import console, rendered, say, tsv
+from exporter.commands.output import CONNECTION_COLUMNS, console, rendered, say, tsv
 
 if TYPE_CHECKING:
     import argparse
@@ -32,17 +32,7 @@ the names that are shown. Exit code 3: nothing could be read."""
 
 # Of --output tsv, by their names in the API.
 COLUMNS = (
-    "process",
-    "pid",
-    "client_kind",
-    "client_id",
-    "broker_id",
-    "broker",
-    "local",
-    "remote",
-    "class",
-    "role",
-    "confidence",
+    *CONNECTION_COLUMNS,
     "age_seconds",
     "idle_seconds",
     "unused_seconds",

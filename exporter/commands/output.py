@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["console", "rendered", "say", "talk", "tsv"]
+__all__ = ["CONNECTION_COLUMNS", "console", "rendered", "say", "talk", "tsv"]
 
 import os
 import sys
@@ -18,6 +18,21 @@ if TYPE_CHECKING:
 # Into a pipe or a file a table is written this wide: nothing is cut for a screen that is not there.
 WIDE = 200
 LONGEST_TALK = 2000
+
+# Of --output tsv: what names a connection and says what it is, by their names in the API.
+CONNECTION_COLUMNS = (
+    "process",
+    "pid",
+    "client_kind",
+    "client_id",
+    "broker_id",
+    "broker",
+    "local",
+    "remote",
+    "class",
+    "role",
+    "confidence",
+)
 
 
 def say(text: str) -> None:

@@ -287,17 +287,16 @@ _BEFORE_THE_OTHERS = Sign(
 
 def beginning_of(members: Collection[TrackedConnection], now: float) -> Beginning:
     """Return how a client began; `members` are all connections that it ever opened."""
-    by_silence = sorted(members, key=lambda each: each.last_activity_at)
-    silent = by_silence[0]
+    silent = min(members, key=lambda each: each.last_activity_at)
     if not _is_silent(silent, now):
         return Beginning(_first_to_open(members, now))
-    if len(by_silence) > 1 and not _was_silent_before(silent, by_silence[1]):
-        first = _first_to_open(members, now)
-    elif any(each.opened_at < silent.opened_at for each in members):
-        # Two requests of the first may wait at once; one is the list's, after which others open.
-        first = _first_to_open(members, now)
-    else:
-        first = silent.cookie
+    # Two requests of the first may wait at once; one is the list's, after which others open.
+    is_first = all(
+        _was_silent_before(silent, each) and each.opened_at >= silent.opened_at
+        for each in members
+        if each is not silent
+    )
+    first = silent.cookie if is_first else _first_to_open(members, now)
     return Beginning(first, silent.last_activity_at)
 
 
@@ -398,7 +397,7 @@ def _smallest(
 
 
 def _follows(after: TrackedConnection, before: TrackedConnection, idle: Collection[int]) -> bool:
-    if not after.last_activity_at - before.last_activity_at > _APART:
+    if not _was_silent_before(before, after):
         return False
     if after.opened_at - before.opened_at > _PAIR_SECONDS:
         return False

@@ -152,11 +152,11 @@ class Claims:
                 this = (*name, is_first)
                 options = None
                 if problem is not None:
-                    options = self._search(this, _of_brokers(problem, shown))
+                    options = self._search(this, _of_brokers(problem, shown) if shown else problem)
                 if options is not None:
                     found[name] = options
                     self._possible_at[this] = self.source.reads
-                elif self.source.reads - self._possible_at.get(this, -READS_OF_LAG) >= READS_OF_LAG:
+                elif this not in self._possible_at:
                     continue
                 else:
                     # One read may be wrong: a client that was possible a moment ago still is.
@@ -173,7 +173,7 @@ class Claims:
                 claims = _claims_of(owners, groups, found)
         everybody = {client.key for client in java if client.reading.connection_count != 0}
         named = {client_key for client_keys in owners.values() for client_key in client_keys}
-        is_told = not has_loose and settled >= groups.keys() and named >= everybody
+        is_told = settled >= groups.keys() and named >= everybody
         rest = groups.keys() - owners.keys()
         self._unnamed = rest if is_told else set()
         shared = [client for client in self.source.clients.values() if client.is_shared]
